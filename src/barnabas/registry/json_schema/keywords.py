@@ -20,6 +20,8 @@ _LIMITS = (
 )
 #: Work of compiling a pattern, in the unit of `SubschemaComparison.spend`.
 _PATTERN_STEPS = 200
+#: The beginning of a pattern, and whether its last character may be missing.
+_HEAD = re.compile(r"\^([A-Za-z0-9_-]*)([*?{]?)")
 #: Keywords that are not compared but must be the same, and their types.
 _UNCHANGED = (
     ("string", ("pattern",)),
@@ -225,11 +227,9 @@ def _object_problems(
             found = [_problem(error, f"{path}/properties/{name}", text)]
         problems += found
     for pattern in dict.fromkeys((*old.get("patternProperties", ()), *new.get("patternProperties", ()))):
-        problems += comparison.compare(
-            writer.child(_of_pattern(old, pattern)),
-            reader.child(_of_pattern(new, pattern)),
-            f"{path}/patternProperties/{pattern}",
-        )
+        inner, required = f"{path}/patternProperties/{pattern}", reader.child(_of_pattern(new, pattern))
+        for written in (_of_pattern(old, pattern), *_of_other_patterns(comparison, old, pattern)):
+            problems += comparison.compare(writer.child(written), required, inner)
     for name in ("additionalProperties", "propertyNames"):
         problems += comparison.compare(
             writer.child(old.get(name, True)), reader.child(new.get(name, True)), f"{path}/{name}"
@@ -269,6 +269,29 @@ def _schemas_of(
 
 def _of_pattern(contents: Mapping[str, Any], pattern: str) -> Any:
     return contents.get("patternProperties", {}).get(pattern, contents.get("additionalProperties", True))
+
+
+def _of_other_patterns(
+    comparison: SubschemaComparison, contents: Mapping[str, Any], pattern: str
+) -> list[Any]:
+    """Return what names that match a pattern may be required by others, if the schema does not have this one."""
+    schemas = contents.get("patternProperties", {})
+    if pattern in schemas:
+        return []
+    comparison.spend(len(schemas))
+    return [schema for other, schema in schemas.items() if not _are_disjoint(_head(other), _head(pattern))]
+
+
+def _head(pattern: str) -> str:
+    """Return characters with which all names begin that match a pattern, as far as they are plain."""
+    found = None if "|" in pattern else _HEAD.match(pattern)
+    if found is None:
+        return ""
+    return found[1][:-1] if found[2] else found[1]
+
+
+def _are_disjoint(head: str, other: str) -> bool:
+    return not head.startswith(other) and not other.startswith(head)
 
 
 def _property_error(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> str:

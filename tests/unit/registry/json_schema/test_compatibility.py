@@ -71,6 +71,10 @@ COMPATIBLE: list[tuple[Any, Any]] = [
         obj(properties={"ab": STRING}, patternProperties={"^a": {"maxLength": 3}, "b$": {"maxLength": 4}}),
     ),
     (
+        {**closed(), "patternProperties": {"^S_": STRING, "^I_": INTEGER}},
+        {**closed(), "patternProperties": {"^S_": STRING}},
+    ),
+    (
         obj(properties={"next": {"$ref": "#"}}, patternProperties={"^n": {"maxProperties": 3}}),
         obj(properties={"next": {"$ref": "#"}}, patternProperties={"^n": {"maxProperties": 2}}),
     ),
@@ -130,6 +134,14 @@ INCOMPATIBLE: list[tuple[Any, Any, str]] = [
         {**closed(ab=STRING), "patternProperties": {"^a": INTEGER}},
         closed(ab=STRING),
         "TYPE_NARROWED /properties/ab/allOf/1/type",
+    ),
+    *(
+        (
+            {**closed(), "patternProperties": {"^S_": STRING, added: INTEGER}},
+            {**closed(), "patternProperties": {"^S_": STRING}},
+            f"TYPE_NARROWED /patternProperties/{added}/type",
+        )
+        for added in ("_id$", "^S_?", "^S", "^SA*", "^I_|b")
     ),
     (
         {**closed(ab=STRING), "patternProperties": {"^a": STRING, "b$": {"maxLength": 3}}},
@@ -220,6 +232,11 @@ def test_many_patterns_and_names_end() -> None:
     patterns = {f"^p{number}$": STRING for number in range(20_000)}
     found = problems(
         obj(patternProperties=patterns), opened(**{f"n{number}": {} for number in range(20_000)})
+    )
+    assert found == ["TOO_COMPLEX "]
+    others = {f"^q{number}$": STRING for number in range(20_000)}
+    found = problems(
+        {**closed(), "patternProperties": patterns | others}, {**closed(), "patternProperties": patterns}
     )
     assert found == ["TOO_COMPLEX "]
 
