@@ -24,6 +24,8 @@ class RegistryState:
     def __init__(self) -> None:
         self._subjects: dict[str, dict[int, RegisteredVersion]] = {}
         self._by_id: dict[int, dict[tuple[str, int], RegisteredVersion]] = {}
+        #: by what they refer to
+        self._referrers: dict[tuple[str, int], dict[tuple[str, int], RegisteredVersion]] = {}
         self._ids: dict[SchemaText, int] = {}
         self._settings: dict[str, CompatibilitySetting] = {}
         self._modes: dict[str, RegistryMode] = {}
@@ -56,16 +58,18 @@ class RegistryState:
                 self._modes.pop(subject, None)
 
     def _register(self, version: RegisteredVersion) -> None:
-        same_id = self._by_id.get(version.id, {})
-        others = [each for key, each in same_id.items() if key != (version.subject, version.version)]
-        if any(each.schema.text != version.schema.text for each in others):
+        own, same_id = (version.subject, version.version), self._by_id.get(version.id, {})
+        other = next((each for key, each in same_id.items() if key != own), None)
+        if other is not None and other.schema.text != version.schema.text:
             message = (
                 f"{version.subject}, version {version.version}: its id {version.id} belongs to another schema"
             )
             raise ValueError(message)
         self._remove(version.subject, version.version)
         self._subjects.setdefault(version.subject, {})[version.version] = version
-        self._by_id.setdefault(version.id, {})[version.subject, version.version] = version
+        self._by_id.setdefault(version.id, {})[own] = version
+        for reference in version.schema.references:
+            self._referrers.setdefault(reference[1:], {})[own] = version
         self._ids.setdefault(version.schema, version.id)
         self.id_max = max(self.id_max, version.id)
 
@@ -76,6 +80,11 @@ class RegistryState:
             return
         if not versions:
             del self._subjects[subject]
+        for reference in removed.schema.references:
+            referrers = self._referrers.get(reference[1:], {})
+            referrers.pop((subject, version), None)
+            if not referrers:
+                self._referrers.pop(reference[1:], None)
         same_id = self._by_id[removed.id]
         del same_id[subject, version]
         if not any(each.schema == removed.schema for each in same_id.values()) and (
@@ -127,13 +136,9 @@ class RegistryState:
         return self._ids.get(schema)
 
     def referrers(self, subject: str, version: int, *, deleted: bool = False) -> list[RegisteredVersion]:
-        """Return the versions that refer to a version."""
-        return [
-            each
-            for name in sorted(self._subjects)
-            for each in self.versions(name, deleted=deleted)
-            if any(reference[1:] == (subject, version) for reference in each.schema.references)
-        ]
+        """Return the versions that refer to a version, in order."""
+        referrers = self._referrers.get((subject, version), {})
+        return [referrers[key] for key in sorted(referrers) if deleted or not referrers[key].deleted]
 
     def level(self, subject: str) -> CompatibilityLevel:
         """Return the level that applies to a subject."""

@@ -21,6 +21,7 @@ from barnabas.registry.records import (
 from barnabas.registry.registration import RegistrationRequest, decide_registration, find_registered
 from barnabas.registry.schemas import SchemaReference, SchemaText, SchemaType
 from barnabas.registry.state import LATEST, RegistryState
+from support.cpu import cpu_time_limit
 from support.registries import avro_record
 
 INT, LONG = SchemaText(SchemaType.AVRO, '"int"'), SchemaText(SchemaType.AVRO, '"long"')
@@ -234,3 +235,39 @@ def test_the_latest_version_is_never_a_deleted_one() -> None:
     found = state.version("s", LATEST, deleted=True)
     assert found is not None
     assert found.version == 1
+
+
+def test_referrers_are_those_that_are_left() -> None:
+    references = (SchemaReference("a", "s", 1), SchemaReference("b", "s", 1), SchemaReference("c", "s", 2))
+    array = SchemaText(SchemaType.AVRO, '{"type":"array","items":"a"}', references)
+    state = state_of(
+        RegisteredVersion("s", 1, 1, INT),
+        RegisteredVersion("u", 1, 2, array),
+        RegisteredVersion("t", 1, 2, array, deleted=True),
+    )
+    assert [each.subject for each in state.referrers("s", 1)] == ["u"]
+    assert [each.subject for each in state.referrers("s", 2, deleted=True)] == ["t", "u"]
+    state.replay(DeletedSubject("u", 1))
+    assert state.referrers("s", 1) == []
+    state.replay(RemovedVersion("u", 1))
+    state.replay(RegisteredVersion("t", 1, 3, LONG))
+    assert state.referrers("s", 1, deleted=True) == state.referrers("s", 2, deleted=True) == []
+
+
+@cpu_time_limit(5)
+def test_many_subjects_with_one_schema_are_replayed() -> None:
+    state = state_of(*(RegisteredVersion(f"s-{number}", 1, 1, INT) for number in range(20_000)))
+    assert len(state.by_id(1)) == 20_000
+
+
+@cpu_time_limit(5)
+def test_a_subject_with_many_versions_is_deleted_among_many() -> None:
+    others = (RegisteredVersion(f"s-{number}", 1, number, INT) for number in range(10_000, 40_000))
+    versions = (
+        RegisteredVersion(
+            "many", number, number, SchemaText(SchemaType.AVRO, f'{{"type":"int","n":{number}}}')
+        )
+        for number in range(2, 1_000)
+    )
+    state = state_of(*others, *versions)
+    assert len(decide_subject_deletion(state, "many", permanent=False).result) == 998
