@@ -22,6 +22,17 @@ PASSWORD = "store-secret"
 HOSTS = ("localhost", "127.0.0.1")
 PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 _DAY = datetime.timedelta(days=1)
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 @dataclass(frozen=True)
@@ -56,10 +67,12 @@ class Issued:
 class Authority:
     """Issues certificates that are valid for a day."""
 
-    def __init__(self, name: str = "Test Authority") -> None:
+    def __init__(self, name: str = "Test Authority", *, has_key_ids: bool = True) -> None:
+        """:param has_key_ids: Whether certificates name the keys of subject and issuer."""
         self._key = ec.generate_private_key(ec.SECP256R1())
+        self._has_key_ids = has_key_ids
         subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-        self.certificate = _signed(subject, self._key.public_key(), subject, self._key, is_authority=True)
+        self.certificate = self._signed(subject, self._key.public_key(), is_authority=True)
 
     @property
     def pem(self) -> str:
@@ -93,37 +106,42 @@ class Authority:
         common = x509.RelativeDistinguishedName([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
         subject = x509.Name(relative_names or [common])
         key = key or ec.generate_private_key(ec.SECP256R1())
-        issuer = self.certificate.subject
-        signed = _signed(subject, key.public_key(), issuer, self._key, hosts=hosts, days=days)
+        signed = self._signed(subject, key.public_key(), hosts=hosts, days=days)
         return Issued(key, signed, self.certificate)
 
-
-def _signed(
-    subject: x509.Name,
-    public_key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    *,
-    hosts: Sequence[str] = (),
-    days: int = 1,
-    is_authority: bool = False,
-) -> x509.Certificate:
-    now = datetime.datetime.now(datetime.UTC)
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(public_key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - 10 * _DAY)
-        .not_valid_after(now + days * _DAY)
-        .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
-    )
-    if hosts:
-        builder = builder.add_extension(
-            x509.SubjectAlternativeName(list(map(_alternative, hosts))), critical=False
+    def _signed(
+        self,
+        subject: x509.Name,
+        public_key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey,
+        *,
+        hosts: Sequence[str] = (),
+        days: int = 1,
+        is_authority: bool = False,
+    ) -> x509.Certificate:
+        now = datetime.datetime.now(datetime.UTC)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(subject if is_authority else self.certificate.subject)
+            .public_key(public_key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - 10 * _DAY)
+            .not_valid_after(now + days * _DAY)
+            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
         )
-    return builder.sign(key, hashes.SHA256())
+        if self._has_key_ids:  # Python 3.13 requires them by default
+            builder = builder.add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False
+            ).add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
+            )
+        if is_authority:
+            builder = builder.add_extension(_SIGNS_CERTIFICATES, critical=True)
+        if hosts:
+            builder = builder.add_extension(
+                x509.SubjectAlternativeName(list(map(_alternative, hosts))), critical=False
+            )
+        return builder.sign(self._key, hashes.SHA256())
 
 
 def _alternative(host: str) -> x509.GeneralName:

@@ -69,13 +69,22 @@ def test_a_client_trusts_the_certificate_of_the_broker_itself() -> None:
         (BROKER, None, "unable to get local issuer certificate"),
         (AUTHORITY.issue(days=-1), AUTHORITY.pem, "certificate has expired"),
         (AUTHORITY.issue(hosts=["broker.example"]), AUTHORITY.pem, "Hostname mismatch"),
-        (Authority("Test Authority").issue(), AUTHORITY.pem, "certificate signature failure"),
+        (Authority().issue(), AUTHORITY.pem, "unable to get local issuer certificate"),
+        (Authority(has_key_ids=False).issue(), AUTHORITY.pem, "certificate signature failure"),
     ],
 )
 def test_a_client_refuses_a_certificate(issued: Issued, trust: str | None, why: str) -> None:
     store = None if trust is None else TrustStore("PEM", certificates=trust)
     with pytest.raises(ssl.SSLCertVerificationError, match=why):
         shake_hands(TlsSettings(keys_of(issued)), TlsSettings(trust=store))
+
+
+def test_certificates_need_not_name_their_keys() -> None:
+    authority = Authority(has_key_ids=False)
+    shake_hands(
+        TlsSettings(keys_of(authority.issue())),
+        TlsSettings(trust=TrustStore("PEM", certificates=authority.pem)),
+    )
 
 
 def test_a_client_that_does_not_identify_the_endpoint_accepts_another_host_name() -> None:
