@@ -172,6 +172,10 @@ class ReplicaManager:
             if row in image.deleted_topics or row in image.trashed_topics:
                 self.log_manager.schedule_deletion(log.topic_partition, keep=row in image.trashed_topics)
             else:
+                _log.warning(
+                    "a log belongs to no replica of this broker; its directory is renamed to -stray and kept",
+                    partition=str(log.topic_partition),
+                )
                 self.log_manager.rename_stray(log.topic_partition)
         for topic in image.topics.values():
             if self.log_manager.any_offline:

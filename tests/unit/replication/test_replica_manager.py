@@ -323,12 +323,16 @@ def test_a_replica_that_an_older_state_lacks_is_renamed(broker: Broker) -> None:
     assert (broker.held, broker.on_disk) == (set(), {"t-0-stray"})
 
 
-def test_a_replica_removed_while_the_broker_was_down_is_renamed(broker: Broker) -> None:
+def test_a_replica_removed_while_the_broker_was_down_is_renamed_with_a_warning(
+    broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
     broker.start(cluster(2, manually_assigned("t", [1, 2])))
     state = PartitionRegistration(2, 1, (2,), replicas=(2,))
     broker.image = with_state(broker.image, broker.topic("t"), 0, state)
     broker.restart()
     assert (broker.held, broker.on_disk) == (set(), {"t-0-stray"})
+    assert "renamed to -stray and kept" in (logged := capsys.readouterr().err)
+    assert "t-0" in logged
 
 
 def test_a_log_survives_a_restart_with_its_records(broker: Broker) -> None:
