@@ -16,14 +16,17 @@ class LeaderEpochs:
     """(epoch, start offset) pairs in ascending order of both, stored in `leader-epoch-checkpoint`.
 
     The file is replaced on every change, but only `flush` flushes it to the disk: what a machine crash loses is
-    above the recovery point, and recovery restores it from the batches.
+    above the recovery point, and recovery restores it from the batches, each of which contains its epoch.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, is_damaged: bool = False) -> None:
+        """:param is_damaged: Begin without entries, and keep the damaged file until `recovered`."""
         self._path = directory / LEADER_EPOCH_FILE
         self._entries: list[tuple[int, int]] = []
-        for epoch, start_offset in read_checkpoint(self._path, (int, int)):
-            self._insert(epoch, start_offset)
+        self.is_damaged = is_damaged  #: every batch must be read, so that all epochs are known again
+        if not is_damaged:
+            for epoch, start_offset in read_checkpoint(self._path, (int, int)):
+                self._insert(epoch, start_offset)
         self._unsynced = False
 
     @property
@@ -98,7 +101,20 @@ class LeaderEpochs:
         self._entries.clear()
         self._write()
 
+    def recovered(self) -> None:
+        """Replace a damaged file, now that all batches have been read.
+
+        A file with some of the epochs must not survive a machine crash: the next recovery would trust it, and read only
+        the batches above the recovery point.
+        """
+        if self.is_damaged:
+            self.is_damaged = False
+            self._write()
+            self.flush()
+
     def _write(self) -> None:
+        if self.is_damaged:
+            return
         write_checkpoint(self._path, self._entries, sync=False)
         self._unsynced = True
 
@@ -123,13 +139,9 @@ def _start_offset(entry: tuple[int, int]) -> int:
     return entry[1]
 
 
-def open_epochs(directory: Path) -> LeaderEpochs | None:
-    """Open the leader epochs of a log; if the file is damaged, remove it and return None.
-
-    Every batch contains its epoch, so recovering the whole log restores them all.
-    """
+def open_epochs(directory: Path) -> LeaderEpochs:
+    """Open the leader epochs of a log, whose file may be damaged."""
     try:
         return LeaderEpochs(directory)
     except MalformedFile:
-        disk.remove_file(directory / LEADER_EPOCH_FILE)
-        return None
+        return LeaderEpochs(directory, is_damaged=True)

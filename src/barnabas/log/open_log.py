@@ -87,8 +87,8 @@ def open_log(
     """
     disk.make_directory(directory, exist_ok=True)
     epochs = open_epochs(directory)
-    if epochs is None:
-        epochs, clean_shutdown, recovery_point = LeaderEpochs(directory), False, 0
+    if epochs.is_damaged:
+        clean_shutdown, recovery_point = False, 0
     segments, end_offset, _, gap_offset = load_segments(
         directory,
         topic_partition,
@@ -101,6 +101,7 @@ def open_log(
     )
     is_flushed = clean_shutdown and gap_offset is None
     start_offset = _remove_outside(directory, epochs, segments, log_start_offset, end_offset)
+    epochs.recovered()
     local = LocalLog(
         directory,
         topic_partition,

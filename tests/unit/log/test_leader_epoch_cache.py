@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.log.leader_epoch_cache import LeaderEpochs
+from barnabas.base import disk
+from barnabas.log.leader_epoch_cache import LeaderEpochs, open_epochs
 
 
 @pytest.fixture
@@ -84,3 +85,21 @@ def test_clearing_and_flushing_reach_the_file(epochs: LeaderEpochs, tmp_path: Pa
     epochs.clear()
     epochs.flush()
     assert LeaderEpochs(tmp_path).entries == ()
+
+
+def test_a_damaged_file_is_kept_until_all_epochs_are_known_and_then_flushed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "leader-epoch-checkpoint"
+    path.write_text("nonsense")
+    flushed: list[Path] = []
+    monkeypatch.setattr(disk, "sync_path", flushed.append)
+    epochs = open_epochs(tmp_path)
+    for epoch, start_offset in ((2, 6), (3, 8)):
+        epochs.assign(epoch, start_offset)
+        assert (epochs.is_damaged, path.read_text()) == (True, "nonsense")
+    epochs.recovered()
+    assert (epochs.is_damaged, path.read_text()) == (False, "0\n2\n2 6\n3 8\n")
+    assert path in flushed
+    epochs.assign(5, 20)
+    assert LeaderEpochs(tmp_path).entries == ((2, 6), (3, 8), (5, 20))

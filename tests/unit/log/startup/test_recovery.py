@@ -10,6 +10,7 @@ from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.append_info import AppendInfo
 from barnabas.log.closing import close_log
+from barnabas.log.leader_epoch_cache import LeaderEpochs
 from barnabas.log.log_config import LogConfig
 from barnabas.log.offset_lookup import search_max_timestamp
 from barnabas.log.open_log import open_log
@@ -170,6 +171,7 @@ def test_lost_leader_epochs_are_restored_from_the_batches(
 ) -> None:
     (tmp_path / "t-0" / "leader-epoch-checkpoint").write_text("nonsense")
     assert reopened(tmp_path, clock, recovery_point=24, clean=True).epochs.entries == ((0, 0), (1, 12))
+    assert LeaderEpochs(tmp_path / "t-0").entries == ((0, 0), (1, 12))
 
 
 def test_damaged_snapshots_are_written_again(
