@@ -101,7 +101,6 @@ def open_log(
     )
     is_flushed = clean_shutdown and gap_offset is None
     start_offset = _remove_outside(directory, epochs, segments, log_start_offset, end_offset)
-    epochs.recovered()
     local = LocalLog(
         directory,
         topic_partition,
@@ -141,9 +140,10 @@ def _unflushed_from(segments: Segments, recovery_point: int) -> int:
 def _remove_outside(
     directory: Path, epochs: LeaderEpochs, segments: Segments, log_start_offset: int, end_offset: int
 ) -> int:
-    """Remove leader epochs and producer snapshots that are outside the log; return the offset where it starts."""
+    """Remove leader epochs and producer snapshots outside the recovered log; return the offset where it starts."""
     start_offset = max(log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(end_offset)
     epochs.truncate_from_start(start_offset)
+    epochs.recovered()
     remove_stray_snapshots(directory, [segment.base_offset for segment in segments])
     return start_offset
