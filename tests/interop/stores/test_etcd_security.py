@@ -33,7 +33,7 @@ TOKEN_TTL_S = 1
 SUBJECT = x509.RelativeDistinguishedName([x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, "client")])
 SERVER, CLIENT = AUTHORITY.issue(name="etcd", hosts=("127.0.0.1",)), AUTHORITY.issue(SUBJECT, hosts=())
 EXPIRED = AUTHORITY.issue(SUBJECT, days=-1)
-OTHER = Authority("Another")
+OTHER = Authority("Another", has_key_ids=False)
 
 KEYSTORE, TRUSTSTORE = "barnabas.store.ssl.keystore.", "barnabas.store.ssl.truststore."
 LOGIN = {"barnabas.store.user": USER, "barnabas.store.password": PASSWORD}
