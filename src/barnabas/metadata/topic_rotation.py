@@ -16,7 +16,7 @@ class TopicRotation:
         self._first = ""
 
     def topics(self, image: MetadataImage) -> Iterator[TopicImage]:
-        """Yield all topics."""
+        """Yield all topics, beginning with the one that `continue_in` named last."""
         names = list(image.topics)
         at = names.index(self._first) if self._first in image.topics else 0
         return (image.topics[name] for name in (*names[at:], *names[:at]))

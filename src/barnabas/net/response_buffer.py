@@ -59,7 +59,7 @@ class ResponseBuffer:
         size_bytes = 0
         while unsent and size_bytes < CHUNK_BYTES:
             buffer = unsent.popleft()
-            if type(buffer) is memoryview and is_truncated(buffer):
+            if is_truncated(buffer):
                 raise RecordsTruncated("the log was truncated below the end of a response")
             size_bytes += len(buffer)
             chunk.append(buffer)

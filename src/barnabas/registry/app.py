@@ -22,6 +22,7 @@ from barnabas.registry.media_types import GENERIC_MEDIA_TYPE, MEDIA_TYPES, accep
 from barnabas.registry.options import RegistrySettings
 from barnabas.registry.registry import SchemaRegistry
 from barnabas.registry.routes import compatibility, configs, modes, schemas, server, subjects, versions
+from barnabas.registry.schema_log import SchemaLog
 from barnabas.telemetry.logs import get_logger
 from barnabas.web.origins import SAFE_METHODS, is_same_origin
 from barnabas.wire.errors import KafkaError
@@ -102,7 +103,7 @@ class _Api:
         """Start the registry, again and again until the cluster lets it."""
         attempts = 0
         while True:
-            registry = SchemaRegistry(cluster, self._settings.topic)
+            registry = SchemaRegistry(cluster, SchemaLog(cluster, self._settings.topic))
             try:
                 await cluster.connect()
                 await registry.start()

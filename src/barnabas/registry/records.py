@@ -174,7 +174,7 @@ def _version(subject: str, version: int, fields: dict[str, Any]) -> RegisteredVe
 def schema_of(fields: Mapping[str, Any]) -> SchemaText:
     """Return the schema in a record's value, or in a request.
 
-    :raises ValueError: If the type is unknown, or the text is none.
+    :raises ValueError: If the type is unknown, or the schema is not a text.
     :raises KeyError: If there is no text.
     """
     text = fields["schema"]

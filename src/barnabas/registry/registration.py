@@ -94,7 +94,7 @@ def find_registered(
 ) -> RegisteredVersion:
     """Return the version of a subject that has this schema.
 
-    :raises RegistryError: If there is none, or the schema is not valid.
+    :raises RegistryError: If no version has it, or it is not valid.
     """
     stored, _ = stored_form(state, request)
     found = _find_registered(state, request.subject, stored, deleted=deleted)

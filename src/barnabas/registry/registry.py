@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.registry.errors import SCHEMA_TOO_LARGE, STORE_ERROR, TIMED_OUT, RegistryError
-from barnabas.registry.options import TOPIC_DEFAULT
 from barnabas.registry.registration import RegistryDecision
 from barnabas.registry.schema_log import SchemaLog, WriterFenced
 from barnabas.registry.state import RegistryState
@@ -24,9 +24,9 @@ Decide = Callable[[RegistryState], RegistryDecision]
 class SchemaRegistry:
     """One of perhaps several registries of a cluster; all of them may write."""
 
-    def __init__(self, cluster: ClusterClient, topic: str = TOPIC_DEFAULT) -> None:
+    def __init__(self, cluster: ClusterClient, log: SchemaLog) -> None:
         self.cluster = cluster
-        self._log = SchemaLog(cluster, topic)
+        self._log = log
         self._writing = asyncio.Lock()
 
     @property
@@ -62,12 +62,11 @@ class SchemaRegistry:
         :param at_once: Whether a decision without records may be made on the state that is read so far.
         :raises RegistryError: That of the decision, or if the topic cannot be written.
         """
-        try:
-            decision = decide(self.state) if at_once else None
-            if decision is not None and not decision.records:
-                return decision.result
-        except RegistryError:
-            pass  # others may have written what makes it possible
+        if at_once:
+            with suppress(RegistryError):  # others may have written what makes it possible
+                decision = decide(self.state)
+                if not decision.records:
+                    return decision.result
         async with self._writing:
             return await self._stored(self._write(decide))
 

@@ -1,11 +1,13 @@
 """Decisions of a registry while another one writes."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.registry.levels import CompatibilityLevel, RegistryMode
 from barnabas.registry.records import CompatibilitySetting, ModeSetting, RegistryRecord
 from barnabas.registry.registry import SchemaRegistry
+from barnabas.registry.schema_log import SchemaLog
 from barnabas.registry.settings import decide_level, decide_mode
 from barnabas.registry.state import RegistryState
 from support.loop import on_loop
@@ -34,9 +36,8 @@ class LateLog:
 
 
 def registry_of(read: RegistryRecord, unread: RegistryRecord) -> tuple[SchemaRegistry, LateLog]:
-    registry: Any = SchemaRegistry(None)  # type: ignore[arg-type]
-    registry._log = LateLog([read], [unread])
-    return registry, registry._log
+    log = LateLog([read], [unread])
+    return SchemaRegistry(ClusterClient("127.0.0.1:9092"), cast("SchemaLog", log)), log
 
 
 @on_loop

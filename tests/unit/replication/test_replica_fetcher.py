@@ -158,13 +158,15 @@ async def test_records_are_appended_and_only_changed_positions_are_named(make_pa
 
 
 @on_loop
-async def test_a_partition_that_cannot_be_copied_does_not_hold_the_others_up(make_partition: Make) -> None:
+async def test_a_partition_that_cannot_be_copied_does_not_hold_the_others_up(
+    make_partition: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     damaged, other = follower(make_partition), follower(make_partition, index=1)
 
     def fail(_: object) -> None:
         raise ValueError("an error of our own")
 
-    damaged.log.append_copied = fail  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(damaged.log, "append_copied", fail)
     both = response(records=leader_batch(0, 5))
     both.responses[0].partitions.append(PartitionData(partition_index=1, records=leader_batch(0, 5)))
     async with fetching(Leader(both), damaged, other) as fetcher:

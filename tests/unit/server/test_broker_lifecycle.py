@@ -287,13 +287,12 @@ async def test_a_broker_of_a_large_cluster_joins_without_holding_the_event_loop(
     store, worker = MemoryStore(), Worker("test")
     for topics_count, expected in ((1, True), (2, False)):
         async with member(store, worker=worker) as (lifecycle, metadata, _):
-            topic = manually_assigned(f"t{topics_count}", [1])
-            await metadata.write(lambda image: decide_register(image.brokers, broker(1)))
-            await metadata.write(
-                lambda image, topic=topic: decide_create(  # type: ignore[misc]
-                    image, [topic], RULES, random.Random(1), validate_only=False
-                )
+            topics = [manually_assigned(f"t{topics_count}", [1])]
+            create = partial(
+                decide_create, requested=topics, rules=RULES, rng=random.Random(1), validate_only=False
             )
+            await metadata.write(lambda image: decide_register(image.brokers, broker(1)))
+            await metadata.write(create)
             await lifecycle.start(is_clean=True, lost=())
         assert on_main_thread == [("joining_partitions", expected), ("decide_join", expected)]
         on_main_thread.clear()

@@ -29,7 +29,7 @@ def schema_entity(state: RegistryState, schema: SchemaText, text_format: str = "
 
 
 def metadata_properties(schema: SchemaText) -> dict[str, Any] | None:
-    """Return the properties in the metadata of a schema, whose form clients choose; None if there are none."""
+    """Return the properties in the metadata of a schema, or None. Clients may send metadata of any form."""
     metadata = json.loads(schema.metadata or "null")
     properties = metadata.get("properties") if isinstance(metadata, dict) else None
     return properties if isinstance(properties, dict) else None
