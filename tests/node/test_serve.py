@@ -2,8 +2,9 @@
 
 import resource
 import socket
+import sqlite3
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,22 @@ def test_sigterm_stops_it_without_waiting_for_a_fetch(tmp_path: Path) -> None:
         assert (tmp_path / ".kafka_cleanshutdown").exists()
         assert "Traceback" not in broker.stderr
         assert "Exception" not in broker.stderr
+
+
+def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        assert broker.terminate() == 0
+    with closing(sqlite3.connect(tmp_path / "metadata.sqlite")) as store, store:
+        [[value]] = store.execute("SELECT value FROM items WHERE key = 'format/self'")
+        store.execute("UPDATE items SET value = '99' WHERE key = 'format/self'")
+    ended = run_serve("--data", str(tmp_path), "--listen", "127.0.0.1:0")
+    assert ended.returncode == 2
+    assert "The metadata store has records of format 99, and this version of Barnabas knows" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    with closing(sqlite3.connect(tmp_path / "metadata.sqlite")) as store, store:
+        store.execute("UPDATE items SET value = ? WHERE key = 'format/self'", (value,))
+    with BrokerProcess(tmp_path) as broker:
+        assert broker.terminate() == 0
 
 
 def test_it_exits_with_1_when_its_only_log_directory_fails(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from barnabas.base.ids import uuid_to_text
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.record_format import put_format
 from barnabas.metadata.record_type import RecordType, Table
 
 SECRET_BYTES = 32
@@ -42,4 +43,5 @@ def decide_form(
     formed = cluster if cluster.secret else replace(cluster, secret=secret)
     if table.get(KEY) == formed:
         return Decision(formed.cluster_id)
-    return Decision(formed.cluster_id, (CLUSTER.put(KEY, formed),), {CLUSTER.key(KEY): table.revision(KEY)})
+    changes = (CLUSTER.put(KEY, formed), *(() if KEY in table else (put_format(),)))
+    return Decision(formed.cluster_id, changes, {CLUSTER.key(KEY): table.revision(KEY)})

@@ -1,7 +1,7 @@
 """The cluster's metadata at a revision of the store. Immutable."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,8 +23,9 @@ from barnabas.metadata.delegation_tokens import DELEGATION_TOKENS, DelegationTok
 from barnabas.metadata.features import FINALIZED_FEATURES
 from barnabas.metadata.producer_ids import PRODUCER_IDS
 from barnabas.metadata.quotas import QUOTAS, ClientQuota
+from barnabas.metadata.record_format import check_format
 from barnabas.metadata.record_type import RecordType, Table, ValueT, split_key
-from barnabas.metadata.registry import record_types
+from barnabas.metadata.registry import record_type
 from barnabas.metadata.scram import SCRAM_CREDENTIALS, Credentials
 from barnabas.metadata.store import Commit, Item, StoreChange, WentBack
 from barnabas.metadata.topics import (
@@ -144,30 +145,35 @@ class MetadataImage:
         return self.table(HISTORY_START)
 
     @staticmethod
-    def load(revision: int, items: Iterable[Item]) -> "MetadataImage":
-        """Return the image of a whole store."""
-        types = record_types()
+    def load(revision: int, items: Collection[Item]) -> "MetadataImage":
+        """Return the image of a whole store.
+
+        :raises UnknownFormat: If a newer version has written it.
+        """
+        check_format(items)
         rows: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         revisions: defaultdict[str, dict[str, int]] = defaultdict(dict)
         for item in items:
             name, row_key = split_key(item.key)
-            rows[name][row_key] = types[name].decode(item.value)
+            rows[name][row_key] = record_type(name).decode(item.value)
             revisions[name][row_key] = item.revision
         tables = {name: Table(rows[name], revisions[name]) for name in rows}
         names = {topic.topic_id: topic.name for topic in rows[TOPICS.name].values()}
         return MetadataImage(revision, tables, names)
 
     def replay(self, commit: Commit) -> "MetadataImage":
-        """Return the image after a commit. This cannot fail, because the commit cannot be undone."""
+        """Return the image after a commit. This must not fail, because the commit cannot be undone.
+
+        :raises UnknownFormat: If a newer version has made the commit; the broker then stops.
+        """
         assert commit.revision > self.revision, (commit.revision, self.revision)
-        types = record_types()
         changed: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         for change in commit.changes:
             name, row_key = split_key(change.key)
-            changed[name][row_key] = None if change.value is None else types[name].decode(change.value)
+            changed[name][row_key] = None if change.value is None else record_type(name).decode(change.value)
         tables = dict(self.tables)
         for name, changes in changed.items():
-            tables[name] = self.table(types[name]).replay(commit.revision, changes)
+            tables[name] = self.table(record_type(name)).replay(commit.revision, changes)
             if not tables[name]:
                 del tables[name]
         names = self._replay_topic_names(changed.get(TOPICS.name, {}))

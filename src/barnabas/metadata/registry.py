@@ -8,7 +8,19 @@ from types import MappingProxyType
 from typing import Any
 
 import barnabas.metadata
+from barnabas.metadata.record_format import UnknownFormat
 from barnabas.metadata.record_type import RecordType
+
+
+def record_type(name: str) -> RecordType[Any]:
+    """Return a record type.
+
+    :raises UnknownFormat: If there is none of this name.
+    """
+    found = record_types().get(name)
+    if found is None:
+        raise UnknownFormat(f"records of type {name!r}")
+    return found
 
 
 @cache

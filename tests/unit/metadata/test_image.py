@@ -17,7 +17,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_creation import MorePartitions, decide_create_partitions
 from barnabas.metadata.producer_ids import decide_allocate_block
 from barnabas.metadata.registry import record_types
-from barnabas.metadata.store import NEVER, Commit, StoreChange
+from barnabas.metadata.store import NEVER, Commit
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_remove_deleted
 from barnabas.metadata.topics import (
@@ -149,11 +149,6 @@ def test_commits_are_replayed_in_order() -> None:
 def test_gaps_between_revisions_are_accepted() -> None:
     image = cluster(1).replay(Commit(1_000, (TOPIC_CONFIGS.put("a", {"x": "y"}),)))
     assert (image.revision, image.topic_configs.revision("a")) == (1_000, 1_000)
-
-
-def test_a_key_of_an_unknown_record_type_is_an_error() -> None:
-    with pytest.raises(KeyError):
-        MetadataImage().replay(Commit(1, (StoreChange("riddles/x", b"1"),)))
 
 
 def test_a_partition_has_its_initial_state_until_one_is_written() -> None:
