@@ -3,15 +3,17 @@
 import asyncio
 import contextlib
 import json
+import socket
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from barnabas.cli.main import app
-from barnabas.cli.support.failures import FAILED, OK
+from barnabas.cli.support.failures import FAILED, OK, UNREACHABLE
 from barnabas.testing import EmbeddedCluster
 from support.waiting import until
 
@@ -93,6 +95,25 @@ def test_a_dead_broker_is_fenced_and_its_partitions_are_under_replicated_until_i
     after = described(cluster)
     assert column(after, "epoch")[2] > column(before, "epoch")[2]
     assert column(after, "metadata_state") == ["same"] * 3
+
+
+def test_wait_returns_when_the_cluster_is_healthy_again_or_the_time_is_over(cluster: EmbeddedCluster) -> None:
+    assert run(cluster, "--wait", "300").stdout.splitlines()[-1] == "healthy"
+    cluster.shut_down(3)
+    until_fenced(cluster, 3)
+    assert "broker 3 is fenced" in run(cluster, "--wait", "0.1").stdout.splitlines()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(run, cluster, "--wait", "300", "--json")
+        cluster.restart(3)
+        status = json.loads(waiting.result().stdout)
+    assert (status["healthy"], column(status, "state")) == (True, ["live"] * 3)
+
+
+def test_wait_continues_while_no_broker_responds() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    result = CliRunner().invoke(app, ["cluster", "status", "--wait", "0.1", "--bootstrap", address])
+    assert result.exit_code == UNREACHABLE
 
 
 def test_without_two_brokers_partitions_are_under_min_isr_and_the_survivor_reports(

@@ -87,6 +87,7 @@ CASES = {
     "elections": Case("orders:0", "nope:0"),
     "reassignments list": Case("", None),
     "reassignments start": Case("orders:0=1", "nope:0=1"),
+    "reassignments balance": Case("", "--brokers 77"),
     "reassignments cancel": Case("orders:0", "nope:0"),
     "log-dirs describe": Case("", "--broker 77"),
     "log-dirs move": Case("{directory} orders:0", "/nowhere orders:0"),
@@ -125,6 +126,10 @@ CASES = {
     "verify-eos produce": Case("orders --count 1", "nope --count 1"),
     "verify-eos check": Case("orders orders", "nope nope"),
 }
+
+
+#: What a command calls only if there is something to change, which is not so in `World`.
+NOT_CALLED = {"reassignments balance": {"AlterPartitionReassignments"}}
 
 
 class World(NamedTuple):
@@ -257,7 +262,7 @@ def test_a_command_needs_the_permissions_and_calls_the_apis_that_it_documents(
     called_apis.clear()
     allowed = world.run(command, case.there, as_alice=True)
     assert allowed.exit_code not in (WRONG_USE, REFUSED, UNREACHABLE), allowed.output
-    assert set(entry.apis) <= called_apis
+    assert set(entry.apis) - NOT_CALLED.get(command, set()) <= called_apis
 
 
 def test_a_policy_violation_has_the_policys_message(tmp_path: Path) -> None:

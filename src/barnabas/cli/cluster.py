@@ -1,9 +1,12 @@
 """`barnabas cluster`: the status of the cluster."""
 
+import time
 from collections.abc import Iterator
+from typing import Annotated
 
 import typer
 
+from barnabas.base.clock import SystemClock
 from barnabas.base.plurals import plural
 from barnabas.cli.support.calls import with_cluster
 from barnabas.cli.support.commands import command, command_group
@@ -13,9 +16,13 @@ from barnabas.cli.support.output import print_json, print_table
 from barnabas.cli.support.times import format_timestamp
 from barnabas.client.admin.extensions.cluster_status import BrokerStatus, ClusterStatus, UnhealthyPartition
 from barnabas.client.admin.status import describe_cluster_status
+from barnabas.client.core.errors import BrokerConnectionError
 
 #: A paused broker accepts connections, and delays the command by this.
 REQUEST_TIMEOUT_MS = 5_000
+
+#: How often the status is read until the cluster is healthy.
+POLL_S = 1.0
 
 #: Unhealthy partitions in the table; --json prints all.
 PARTITIONS_MAX = 20
@@ -40,20 +47,50 @@ _PARTITION_COLUMNS = ("partition", "state", "leader", "replicas", "isr", "min is
     apis=("DescribeClusterStatus", "DescribeCluster", "Metadata"),
     needs=("describe cluster", "describe topic", "describe-configs topic"),
 )
-def show_status(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
+def show_status(
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    wait_s: Annotated[
+        float,
+        typer.Option(
+            "--wait",
+            metavar="SECONDS",
+            min=0,
+            help="Wait until the cluster is healthy, at most this many seconds.",
+            show_default=False,
+        ),
+    ] = 0,
+    as_json: Json = False,
+) -> None:
     """Show brokers, their metadata and load, and unhealthy partitions.
 
     Exits with 1 if something is wrong: a broker is fenced or does not respond, its metadata is different or behind, or
     partitions are offline, under min.insync.replicas or under-replicated. Topics that the principal may not describe
     are left out. Brokers other than Barnabas do not report all of it.
     """
-    status = with_cluster(bootstrap, describe_cluster_status, REQUEST_TIMEOUT_MS)
+    status = _wait_until_healthy(bootstrap, wait_s)
     if as_json:
         print_json(status_json(status))
     else:
         _print_status(status)
     if status.problems:
         raise typer.Exit(FAILED)
+
+
+def _wait_until_healthy(bootstrap: str, wait_s: float) -> ClusterStatus:
+    """Return the status when the cluster is healthy, or the last one; brokers may not respond meanwhile."""
+    clock = SystemClock()
+    end_ms = clock.monotonic_ms() + wait_s * 1_000
+    while True:
+        is_last = clock.monotonic_ms() >= end_ms
+        try:
+            status = with_cluster(bootstrap, describe_cluster_status, REQUEST_TIMEOUT_MS)
+        except BrokerConnectionError:
+            if is_last:
+                raise
+        else:
+            if is_last or not status.problems:
+                return status
+        time.sleep(POLL_S)
 
 
 def _print_status(status: ClusterStatus) -> None:

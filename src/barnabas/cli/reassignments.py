@@ -1,26 +1,34 @@
-"""`barnabas reassignments`: list, start and cancel partition reassignments."""
+"""`barnabas reassignments`: list, start and cancel partition reassignments, and spread partitions evenly."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.plurals import plural
 from barnabas.cli.support import candidates
 from barnabas.cli.support.calls import with_admin
 from barnabas.cli.support.commands import command, command_group
+from barnabas.cli.support.failures import CommandError, wrong_use
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, Wait
+from barnabas.cli.support.outcomes import raise_all
 from barnabas.cli.support.output import notice, print_json, print_table
 from barnabas.cli.support.partitions import (
     PartitionArg,
     expand_partitions,
+    parse_brokers,
     parse_partition,
     parse_reassignment,
     print_results,
 )
 from barnabas.cli.support.waiting import until_done
 from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.reassignment_plan import plan_reassignments
 from barnabas.wire.errors import KafkaError
+
+#: partition -> brokers
+_Replicas = Mapping[TopicPartition, tuple[int, ...]]
 
 
 @command(
@@ -73,17 +81,55 @@ def start_reassignments(
 
     async def start(admin: Admin) -> dict[TopicPartition, KafkaError | None]:
         errors = await _alter(admin, targets, keep_factor=keep_factor)
-        started = {tp for tp, error in errors.items() if error is None}
-
-        async def remaining() -> int:
-            return len(started & (await admin.list_partition_reassignments()).keys())
-
-        if wait_s is not None:
-            await until_done(admin.cluster, remaining, wait_s, "reassignments")
+        await _wait(admin, errors, wait_s)
         return errors
 
     results = with_admin(bootstrap, start)
     print_results(results, "moving" if wait_s is None else "moved", {}, as_json=as_json)
+
+
+@command(
+    "balance",
+    example="reassignments balance --brokers 1,2,4 --wait 600",
+    apis=("Metadata", "ListPartitionReassignments", "AlterPartitionReassignments"),
+    needs=("describe cluster", "describe topic", "alter cluster"),
+)
+def balance(
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    broker_ids: Annotated[
+        str | None,
+        typer.Option(
+            "--brokers",
+            metavar="ID,...",
+            help="Brokers that shall have all replicas (default: all that are not fenced).",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would move.")] = False,
+    wait_s: Wait = None,
+    as_json: Json = False,
+) -> None:
+    """Spread replicas and preferred leaders evenly over brokers and racks.
+
+    Brokers that --brokers leaves out give up all replicas, as is necessary before a broker is removed. As few replicas
+    as possible are copied. Topics that the principal may not describe are left out.
+    """
+    brokers = None if broker_ids is None else parse_brokers(broker_ids)
+
+    async def move(admin: Admin) -> tuple[_Replicas, _Replicas, dict[TopicPartition, KafkaError | None]]:
+        before, after = await _plan(admin, brokers)
+        errors: dict[TopicPartition, KafkaError | None] = {}
+        if after and not dry_run:
+            errors = await admin.alter_partition_reassignments(after)
+            await _wait(admin, errors, wait_s)
+        return before, after, errors
+
+    before, after, errors = with_admin(bootstrap, move)
+    if as_json:
+        print_json([{**tp._asdict(), "replicas": before[tp], "new_replicas": after[tp]} for tp in after])
+    else:
+        _print_plan(before, after)
+    raise_all(error for error in errors.values() if error is not None)
 
 
 @command(
@@ -112,6 +158,53 @@ def cancel_reassignments(
     print_results(results, "reassignment cancelled", tolerated, as_json=as_json)
 
 
+async def _plan(admin: Admin, brokers: Sequence[int] | None) -> tuple[_Replicas, _Replicas]:
+    """Return the replicas of all partitions, and the new ones of those that have to move.
+
+    :raises CommandError: If there are too few brokers, or other reassignments are in progress.
+    :raises KafkaError: BROKER_NOT_AVAILABLE.
+    """
+    if reassigned := await admin.list_partition_reassignments():
+        raise CommandError(
+            f"{plural(len(reassigned), 'partition is', 'partitions are')} being reassigned already",
+            hint="wait until they are complete, or cancel them: 'barnabas reassignments list' shows them",
+        )
+    metadata = await admin.cluster.refresh()
+    nodes = [metadata.node(broker) for broker in (metadata.nodes if brokers is None else brokers)]
+    before = {
+        TopicPartition(topic.name, partition.partition_index): partition.replicas
+        for topic in metadata.topics.values()
+        for partition in topic.partitions
+    }
+    try:
+        return before, plan_reassignments(before, {node.node_id: node.rack for node in nodes})
+    except ValueError as error:
+        raise wrong_use(str(error), "--brokers") from None
+
+
+def _print_plan(before: _Replicas, after: _Replicas) -> None:
+    rows = [(str(tp), *(",".join(map(str, replicas[tp])) for replicas in (before, after))) for tp in after]
+    print_table(("partition", "replicas", "new replicas"), rows)
+    copies_count = sum(len(set(after[tp]) - set(before[tp])) for tp in after)
+    if after:
+        notice(f"{plural(len(after), 'partition')}, {plural(copies_count, 'copied replica')}")
+    else:
+        notice("replicas and preferred leaders are spread evenly")
+
+
+async def _wait(
+    admin: Admin, errors: Mapping[TopicPartition, KafkaError | None], wait_s: float | None
+) -> None:
+    """Wait until the reassignments that were started are complete; without `wait_s` do not."""
+    started = {tp for tp, error in errors.items() if error is None}
+
+    async def remaining() -> int:
+        return len(started & (await admin.list_partition_reassignments()).keys())
+
+    if wait_s is not None:
+        await until_done(admin.cluster, remaining, wait_s, "reassignments")
+
+
 async def _alter(
     admin: Admin, targets: Sequence[tuple[PartitionArg, list[int] | None]], *, keep_factor: bool = False
 ) -> dict[TopicPartition, KafkaError | None]:
@@ -120,4 +213,4 @@ async def _alter(
     )
 
 
-app = command_group(list_reassignments, start_reassignments, cancel_reassignments)
+app = command_group(list_reassignments, start_reassignments, balance, cancel_reassignments)

@@ -30,7 +30,9 @@ class LeaderStatistics:
             return
         self.elections_count += 1
         is_next = after.partition_epoch == before.partition_epoch + 1
-        if is_next and after.leader not in (*before.isr, *before.elr):
+        # One change adds a replica to the ISR and completes the reassignment that added it.
+        is_added = after.leader in before.adding and after.leader not in after.adding
+        if is_next and not is_added and after.leader not in (*before.isr, *before.elr):
             self.unclean_elections_count += 1
             _log.warning(
                 "an unclean election made this broker the leader; acknowledged records may be lost",

@@ -42,6 +42,17 @@ def test_an_election_of_another_replica_is_unclean_and_logged(capsys: pytest.Cap
     assert "acknowledged records may be lost" in capsys.readouterr().err
 
 
+def test_an_election_that_completes_a_reassignment_is_clean() -> None:
+    before = replace(BEFORE, replicas=(1, 2, 3), adding=(1,), removing=(2, 3))
+    after = replace(elected(1, before, (1,)), replicas=(1,), adding=(), removing=())
+    assert counts(before, after) == {"elections_count": 1}
+
+
+def test_an_unclean_election_of_a_replica_that_is_being_added_is_noticed() -> None:
+    before = replace(BEFORE, leader=-1, isr=(2,), adding=(1,))
+    assert counts(before, elected(1, before, (1,)))["unclean_elections_count"] == 1
+
+
 def test_an_election_after_changes_that_were_not_seen_is_not_taken_for_unclean() -> None:
     after = replace(elected(1, BEFORE, (1,)), partition_epoch=BEFORE.partition_epoch + 2)
     assert counts(BEFORE, after) == {"elections_count": 1}

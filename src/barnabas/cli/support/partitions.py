@@ -38,10 +38,26 @@ def parse_reassignment(text: str) -> tuple[PartitionArg, list[int]]:
     :raises CommandError: For any other form.
     """
     partition, equals, brokers = text.partition("=")
-    ids = brokers.split(",")
-    if not equals or not all(broker.strip().isdecimal() for broker in ids):
+    ids = _broker_ids(brokers)
+    if not equals or ids is None:
         raise wrong_use(f"'{text}': must be a partition and its brokers, as in orders:0=2,3")
-    return parse_partition(partition), [int(broker) for broker in ids]
+    return parse_partition(partition), ids
+
+
+def parse_brokers(text: str) -> list[int]:
+    """Parse `1,2,4`.
+
+    :raises CommandError: For any other form.
+    """
+    ids = _broker_ids(text)
+    if ids is None:
+        raise wrong_use(f"'{text}': must be ids of brokers, as in 1,2,4")
+    return ids
+
+
+def _broker_ids(text: str) -> list[int] | None:
+    ids = text.split(",")
+    return [int(broker) for broker in ids] if all(broker.strip().isdecimal() for broker in ids) else None
 
 
 def parse_offset(text: str) -> tuple[PartitionArg, int | None]:
