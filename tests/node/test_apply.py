@@ -32,7 +32,7 @@ from support.waiting import until
 DECLARED = ROOT / "docs" / "declared.md"
 
 Run = Callable[..., Result]
-COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()"]
+COMMAND = [sys.executable, "-m", "barnabas"]
 #: The failing changes depend on the earlier state: nothing exists that could shrink.
 MANY = settings(max_examples=12, deadline=None, phases=(Phase.explicit, Phase.generate))
 

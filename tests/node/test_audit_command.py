@@ -110,14 +110,7 @@ def test_invalid_arguments_are_usage_errors(run: Run, command: tuple[str, ...], 
 
 
 def test_follow_starts_before_the_first_event(kafka: EmbeddedBroker) -> None:
-    command = [
-        sys.executable,
-        "-c",
-        "from barnabas.cli.main import main; main()",
-        "audit",
-        "--follow",
-        "--json",
-    ]
+    command = [sys.executable, "-m", "barnabas", "audit", "--follow", "--json"]
     environment = os.environ | {"BARNABAS_BOOTSTRAP": kafka.bootstrap}
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -53,6 +53,9 @@ def test_a_broker_is_emptied_and_gets_its_share_again(cluster: EmbeddedCluster) 
     assert filled.stdout.splitlines()[0].split() == ["partition", "replicas", "new", "replicas"]
     assert replica_counts(cluster) == {1: 4, 2: 4, 3: 4}
     assert Counter(brokers[0] for brokers in replicas(cluster).values()) == {1: 2, 2: 2, 3: 2}
+    assert [cluster.leader("t", index) for index in range(6)] == [
+        brokers[0] for brokers in replicas(cluster).values()
+    ]
     assert balance(cluster).stdout.splitlines()[1:] == []
     for broker in cluster.brokers.values():
         statistics = broker.server.broker.replicas.leader_statistics

@@ -13,7 +13,6 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.support.live import TIMEOUT_MS, TIMEOUT_VARIABLE, call_with_timeout, timeout_ms
 from barnabas.testing import EmbeddedBroker
 
-COMMAND_LINE = "from barnabas.cli.main import main; main()"
 UNREACHABLE = {"BARNABAS_BOOTSTRAP": "127.0.0.1:1"}
 #: A generous limit, because a busy machine starts clients slowly.
 PATIENT = {TIMEOUT_VARIABLE: "30000"}
@@ -34,7 +33,7 @@ def ask(line: str, environment: Mapping[str, str]) -> subprocess.CompletedProces
     words = line.split(" ")
     variables = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_BARNABAS_COMPLETE": "complete_bash"}
     return subprocess.run(
-        [sys.executable, "-c", COMMAND_LINE],
+        [sys.executable, "-m", "barnabas"],
         env=os.environ | PATIENT | environment | variables,
         capture_output=True,
         text=True,
@@ -102,7 +101,7 @@ def test_the_timeout_for_the_cluster_can_be_set(
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_shell_script_calls_the_command(shell: str) -> None:
     printed = subprocess.run(
-        [sys.executable, "-c", COMMAND_LINE, "completion", shell], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "barnabas", "completion", shell], capture_output=True, text=True, check=True
     ).stdout
     assert f"_BARNABAS_COMPLETE=complete_{shell}" in printed
     checker = shutil.which(shell)
@@ -124,7 +123,7 @@ def test_bash_completes(
 ) -> None:
     """Bash splits words at colons, and completes only the part after them."""
     command = tmp_path / "barnabas"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{COMMAND_LINE}" "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m barnabas "$@"\n')
     command.chmod(0o755)
     line = " ".join(words).replace(" :", ":")
     script = f"""

@@ -14,7 +14,7 @@ from barnabas.testing import EmbeddedBroker
 from support.certificates import Authority
 from support.process import START_TIMEOUT_S, clean_environment
 
-COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "console"]
+COMMAND = [sys.executable, "-m", "barnabas", "console"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

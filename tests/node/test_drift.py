@@ -18,7 +18,7 @@ from support.drifts import PRUNED, SINGLE_CHANGES, ResourceKey, drifted
 from support.process import clean_environment
 
 Run = Callable[..., Result]
-COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()"]
+COMMAND = [sys.executable, "-m", "barnabas"]
 
 pytestmark = pytest.mark.kafka_settings(SECURED)
 

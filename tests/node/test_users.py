@@ -124,14 +124,13 @@ def test_a_password_argument_is_removed_from_process_listings() -> None:
     """The command waits for a broker that does not respond."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         bootstrap = f"127.0.0.1:{listener.getsockname()[1]}"
-        code = "from barnabas.cli.main import main; main()"
         commands = (
             ["users", "add", "dora", "--password", "dora-secret"],
             ["users", "add", "dora", "--password=dora-secret"],
             ["configs", "set", "broker", "0", "listener.name.x.plain.sasl.jaas.config=dora-secret"],
         )
         for command in commands:
-            arguments = [sys.executable, "-c", code, *command, "--bootstrap", bootstrap]
+            arguments = [sys.executable, "-m", "barnabas", *command, "--bootstrap", bootstrap]
             with subprocess.Popen(arguments, stderr=subprocess.DEVNULL) as process:
                 shown = Path(f"/proc/{process.pid}/cmdline")
                 until(lambda shown=shown: b"***********" in shown.read_bytes())

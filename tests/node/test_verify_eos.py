@@ -12,7 +12,7 @@ from barnabas.client.blocking import BlockingClient
 from support.process import BrokerProcess, clean_environment
 from support.waiting import until
 
-COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "verify-eos"]
+COMMAND = [sys.executable, "-m", "barnabas", "verify-eos"]
 INPUTS_COUNT = 3000
 KILLS_COUNT = 3
 PARTITIONS = [TopicPartition("in", index) for index in (0, 1)]

@@ -20,7 +20,7 @@ raise SystemExit(3)
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "spark-submit", *arguments]
+    command = [sys.executable, "-m", "barnabas", "spark-submit", *arguments]
     environment = {**os.environ, **worker_environment()}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
 

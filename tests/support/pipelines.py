@@ -95,7 +95,7 @@ class Driver:
         called += ["--conf", "spark.driver.memory=700m"]
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", "from barnabas.cli.main import main; main()", *called],
+                [sys.executable, "-m", "barnabas", *called],
                 env={**os.environ, **worker_environment(), "TERM": "xterm"},
                 stdout=log,
                 stderr=log if terminal is None else terminal,

@@ -13,7 +13,7 @@ from typing import Self
 from interop.brokers import free_ports
 
 START_TIMEOUT_S = 30
-COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "serve"]
+COMMAND = [sys.executable, "-m", "barnabas", "serve"]
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -23,7 +23,7 @@ PARTITIONS_COUNT = 3
 WAIT_S = 120
 WAIT_FOR_EACH_KILL_S = 10
 PAUSE_S = 0.2
-BARNABAS = [sys.executable, "-c", "from barnabas.cli.main import main; main()"]
+BARNABAS = [sys.executable, "-m", "barnabas"]
 #: Settings of a broker: few partitions of internal topics are created faster on first use.
 PROPERTIES = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
 

@@ -11,7 +11,7 @@ from support.process import START_TIMEOUT_S, clean_environment
 from support.processes import below
 from support.waiting import until
 
-COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "tables"]
+COMMAND = [sys.executable, "-m", "barnabas", "tables"]
 
 
 class RunningService:

@@ -24,6 +24,7 @@ from barnabas.cli.support.partitions import (
 )
 from barnabas.cli.support.waiting import until_done
 from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.cluster_control import ElectionType
 from barnabas.client.admin.reassignment_plan import plan_reassignments
 from barnabas.wire.errors import KafkaError
 
@@ -91,7 +92,7 @@ def start_reassignments(
 @command(
     "balance",
     example="reassignments balance --brokers 1,2,4 --wait 600",
-    apis=("Metadata", "ListPartitionReassignments", "AlterPartitionReassignments"),
+    apis=("Metadata", "ListPartitionReassignments", "AlterPartitionReassignments", "ElectLeaders"),
     needs=("describe cluster", "describe topic", "alter cluster"),
 )
 def balance(
@@ -109,10 +110,11 @@ def balance(
     wait_s: Wait = None,
     as_json: Json = False,
 ) -> None:
-    """Spread replicas and preferred leaders evenly over brokers and racks.
+    """Spread replicas and leaders evenly over brokers and racks.
 
     Brokers that --brokers leaves out give up all replicas, as is necessary before a broker is removed. As few replicas
-    as possible are copied. Topics that the principal may not describe are left out.
+    as possible are copied. With --wait the preferred leaders are elected at the end; otherwise that happens within
+    leader.imbalance.check.interval.seconds. Topics that the principal may not describe are left out.
     """
     brokers = None if broker_ids is None else parse_brokers(broker_ids)
 
@@ -122,6 +124,8 @@ def balance(
         if after and not dry_run:
             errors = await admin.alter_partition_reassignments(after)
             await _wait(admin, errors, wait_s)
+            if wait_s is not None:
+                await admin.elect_leaders(after, ElectionType.PREFERRED)
         return before, after, errors
 
     before, after, errors = with_admin(bootstrap, move)

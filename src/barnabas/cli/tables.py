@@ -381,7 +381,7 @@ def _supervise(count: int) -> int:
     from barnabas.telemetry import logs
 
     logs.configure("console", "INFO")
-    program = (sys.executable, "-P", "-c", "from barnabas.cli.main import main; main()")
+    program = (sys.executable, "-P", "-m", "barnabas")
 
     async def run() -> int:
         supervisor = ProcessSupervisor((*program, *sys.argv[1:]), count)

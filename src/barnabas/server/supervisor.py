@@ -36,7 +36,7 @@ LOG_READ_BYTES = 64 << 10
 SUPERVISED = "BARNABAS_SUPERVISED"
 
 
-_PROGRAM = (sys.executable, "-c", "from barnabas.cli.main import main; main()", "serve")
+_PROGRAM = (sys.executable, "-m", "barnabas", "serve")
 
 _log = get_logger("barnabas.server")
 

@@ -61,7 +61,7 @@ def submit(master: str, application: Path, *arguments: str) -> str:
     settings = {**SETTINGS, "spark.executor.memory": "512m", "spark.cores.max": "2"}
     options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     options += ["--archives", f"{send_along(home)}#environment"]
-    command = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "spark-submit"]
+    command = [sys.executable, "-m", "barnabas", "spark-submit"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYSPARK_PYTHON": "environment/bin/python"}
     ended = subprocess.run(
         [*command, "--master", master, *options, str(application), *arguments],

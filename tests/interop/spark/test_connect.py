@@ -86,7 +86,7 @@ def connect_on_cluster(cluster: Cluster, tmp_path: Path) -> Iterator[str]:
         "spark.cores.max": "2",
     }
     options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-    program = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "spark-submit"]
+    program = [sys.executable, "-m", "barnabas", "spark-submit"]
     command = [*program, "--master", cluster.url, *options, "--class", CONNECT, "spark-internal"]
     environment = {**bare_environment(), "PYSPARK_PYTHON": sys.executable}
     with ExitStack() as stack:

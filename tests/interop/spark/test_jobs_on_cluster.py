@@ -114,7 +114,7 @@ def test_executors_archive_into_an_object_store(
             ["scrub", "--archive", location, *arguments[2:]],
             ["restore", location, *arguments, "--as", f"{topic}-again", "--map", str(tmp_path / "map")],
         ):
-            run_on_cluster(["-c", "from barnabas.cli.main import main; main()", "jobs", *command], tmp_path)
+            run_on_cluster(["-m", "barnabas", "jobs", *command], tmp_path)
     for worker, count in zip(cluster.workers, launched, strict=True):
         assert worker.log.read_text().count("Asked to launch executor") == count + 3
         assert SECRET not in worker.log.read_text()

@@ -106,7 +106,7 @@ def run(cluster: Cluster, home: Path, *arguments: str) -> dict[str, list[object]
     (home / "program.py").write_text(PROGRAM)
     settings = {**SETTINGS, **SPECULATION}
     options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-    submit = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "spark-submit"]
+    submit = [sys.executable, "-m", "barnabas", "spark-submit"]
     ended = subprocess.run(
         [*submit, "--master", cluster.url, *options, str(home / "program.py"), *arguments],
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},

@@ -72,7 +72,7 @@ def submit(conf: Path, home: Path, mode: str, *arguments: str) -> subprocess.Com
     }
     options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     options += ["--deploy-mode", mode, "--archives", f"{send_along(home)}#environment"]
-    command = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "spark-submit"]
+    command = [sys.executable, "-m", "barnabas", "spark-submit"]
     environment = {**os.environ, "HADOOP_CONF_DIR": str(conf), "PYTHONPATH": str(ROOT / "src")}
     if mode == "client":
         environment["PYSPARK_PYTHON"] = python

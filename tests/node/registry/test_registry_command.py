@@ -17,7 +17,7 @@ from support.certificates import Authority
 from support.process import START_TIMEOUT_S, clean_environment
 from support.registries import RestClient, avro_record
 
-COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "registry"]
+COMMAND = [sys.executable, "-m", "barnabas", "registry"]
 LISTEN = ["--listen", "127.0.0.1:0"]
 LOGIN = (
     "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\nsasl.jaas.config="
