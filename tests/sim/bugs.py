@@ -28,7 +28,7 @@ from barnabas.metadata.topics import DELETED_TOPICS, PartitionRegistration
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication import deletion_reporter, follower_sessions
 from barnabas.replication.flusher import Flusher
-from barnabas.replication.partition import NO_EPOCH, Partition
+from barnabas.replication.partition import Partition
 from barnabas.replication.replica_fetcher import ReplicaFetcher
 from barnabas.server import controller
 from barnabas.server.audit_publisher import AuditPublisher
@@ -174,17 +174,6 @@ def followers_truncate_to_their_high_watermark() -> None:
 @bug
 def followers_do_not_truncate() -> None:
     _replace(follower_sessions, "find_divergence", lambda *_: None)
-
-
-@bug
-def fetches_of_former_leader_epochs_are_answered() -> None:
-    check_leader = Partition.check_leader
-
-    def check(partition: Partition, _epoch: int = NO_EPOCH) -> None:
-        check_leader(partition)
-
-    _replace(Partition, "check_leader", check)
-    _replace(ReplicaFetcher, "_follows", lambda *_: True)
 
 
 @bug
