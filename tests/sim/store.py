@@ -10,6 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 
+from barnabas.metadata.brokers import SESSIONS
+from barnabas.metadata.record_type import split_key
 from barnabas.metadata.store import (
     NEVER,
     Commit,
@@ -88,7 +90,7 @@ class SimulatedStore(MemoryStore):
         if not self.is_reachable(self._loop.node_name):
             await self._fail()
         if self._rng.random() < self.silent_share:
-            self._loop.run_on(None, self._commit_or_not, reads, changes, commit_id)
+            self._loop.run_on(None, self._commit_or_not, self._loop.node, reads, changes, commit_id)
             self.unanswered_count += 1
             await asyncio.sleep(TIMEOUT_S)
             raise OutcomeUnknown("no answer")
@@ -103,9 +105,15 @@ class SimulatedStore(MemoryStore):
         raise OutcomeUnknown("no answer")
 
     def _commit_or_not(
-        self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str
+        self, node: Node | None, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str
     ) -> None:
+        opens_session = any(
+            split_key(change.key)[0] == SESSIONS.name and change.value is not None for change in changes
+        )
+
         def write() -> None:
+            if opens_session and node is not None and not node.is_alive:
+                return  # etcd refuses a put with a lease that has ended
             with suppress(Conflict):
                 self.write(reads, changes, commit_id)
 
@@ -126,9 +134,8 @@ class SimulatedStore(MemoryStore):
     # Sessions
 
     async def open_session(self, key: str, value: bytes) -> int:
-        revision = await self.commit({}, (StoreChange(key, value),))
-        self._sessions[key] = self._loop.node
-        return revision
+        self._sessions[key] = self._loop.node  # also if the store makes the commit without an answer
+        return await self.commit({}, (StoreChange(key, value),))
 
     def end_sessions(self, node: Node) -> None:
         """Let the sessions of a node that has been killed end after a while."""
