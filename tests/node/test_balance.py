@@ -98,3 +98,14 @@ def test_it_waits_for_reassignments_in_progress(cluster: EmbeddedCluster) -> Non
     assert "'barnabas reassignments list' shows them" in result.stderr
     cluster.restart(other)
     until(lambda: set(replicas(cluster)[0]) == {leader, other})
+
+
+def test_a_broker_that_is_down_keeps_its_replicas_unless_others_are_named(cluster: EmbeddedCluster) -> None:
+    cluster.shut_down(3)
+    others = [cluster.brokers[node_id].server.broker for node_id in (1, 2)]
+    until(lambda: all(broker.image.brokers["3"].fenced for broker in others))
+    result = balance(cluster)
+    assert (result.exit_code, result.stdout) == (FAILED, "")
+    assert "brokers with replicas are down: 3" in result.stderr
+    assert balance(cluster, "--brokers", "1,2", "--wait", "60").exit_code == OK
+    assert replica_counts(cluster) == {1: 6, 2: 6}

@@ -102,7 +102,7 @@ def balance(
         typer.Option(
             "--brokers",
             metavar="ID,...",
-            help="Brokers that shall have all replicas (default: all that are not fenced).",
+            help="Brokers that shall have all replicas (default: all).",
             show_default=False,
         ),
     ] = None,
@@ -165,7 +165,8 @@ def cancel_reassignments(
 async def _plan(admin: Admin, brokers: Sequence[int] | None) -> tuple[_Replicas, _Replicas]:
     """Return the replicas of all partitions, and the new ones of those that have to move.
 
-    :raises CommandError: If there are too few brokers, or other reassignments are in progress.
+    :raises CommandError: If there are too few brokers, if other reassignments are in progress, or if brokers are down
+        and it is not said that they shall lose their replicas.
     :raises KafkaError: BROKER_NOT_AVAILABLE.
     """
     if reassigned := await admin.list_partition_reassignments():
@@ -180,6 +181,12 @@ async def _plan(admin: Admin, brokers: Sequence[int] | None) -> tuple[_Replicas,
         for topic in metadata.topics.values()
         for partition in topic.partitions
     }
+    down = {broker for replicas in before.values() for broker in replicas} - metadata.nodes.keys()
+    if brokers is None and down:
+        raise CommandError(
+            f"brokers with replicas are down: {', '.join(map(str, sorted(down)))}",
+            hint="start them, or name with --brokers those that shall have all replicas",
+        )
     try:
         return before, plan_reassignments(before, {node.node_id: node.rack for node in nodes})
     except ValueError as error:

@@ -58,12 +58,11 @@ class _Load:
     def even_out(self, brokers: Sequence[int], move: _Move) -> None:
         """Move partitions from brokers with more to brokers with fewer: first of each topic, then of all topics.
 
-        A move for all topics leaves the topic as even as it is.
+        A move for all topics leaves the topic as even as it is. It can make another move of a topic possible, which
+        racks have prevented.
         """
         is_even = False
-        while (
-            not is_even
-        ):  # a move for all topics can make one for a topic possible, where racks prevented it
+        while not is_even:
             for topic in sorted(self._by_topic):
                 while self._move_one_of(topic, brokers, move):
                     pass
@@ -72,6 +71,7 @@ class _Load:
                 is_even = False
 
     def _move_one_of(self, topic: str, brokers: Sequence[int], move: _Move) -> bool:
+        """Move one partition of a topic; return whether that was possible."""
         counts = self._by_topic[topic]
         ranked = sorted(brokers, key=lambda broker: self.rank(topic, broker))
         return any(
@@ -82,6 +82,7 @@ class _Load:
         )
 
     def _move_one(self, brokers: Sequence[int], move: _Move) -> bool:
+        """Move one partition of any topic; return whether that was possible."""
         totals = Counter({broker: len(self._held[broker]) for broker in brokers})
         ranked = sorted(brokers, key=lambda broker: (totals[broker], broker))
         return any(
