@@ -10,6 +10,8 @@ from barnabas.log.files import write_atomically
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_FILE = "log-start-offset-checkpoint"
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
+#: Not a file of Kafka.
+METADATA_REVISION_FILE = "metadata-revision-checkpoint"
 CLEANER_OFFSET_FILE = "cleaner-offset-checkpoint"
 PARTITION_METADATA_FILE = "partition.metadata"
 _VERSION = "0"

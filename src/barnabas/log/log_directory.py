@@ -16,9 +16,12 @@ from barnabas.log.checkpoints import (
     CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_OFFSET_FILE,
+    METADATA_REVISION_FILE,
     RECOVERY_POINT_FILE,
     MalformedFile,
+    read_checkpoint,
     read_offsets,
+    write_checkpoint,
     write_offsets,
 )
 from barnabas.log.files import write_atomically
@@ -123,6 +126,7 @@ class LogDirectory:
         self._checkpointed: set[TopicPartition] = set()
         #: Content of checkpoint files, by their name.
         self._written: dict[str, dict[TopicPartition, int]] = {}
+        self._written_revision = -1
         self._checkpointing = Lock()
 
     def lock(self) -> None:
@@ -233,10 +237,17 @@ class LogDirectory:
         self._checkpointed.update(offsets)
         return offsets
 
-    def checkpoint(self) -> None:
-        """Write all checkpoint files. Blocks; may run in a thread."""
+    def checkpoint(self, metadata_revision: int = -1) -> None:
+        """Write all checkpoint files. Blocks; may run in a thread.
+
+        :param metadata_revision: Of the metadata to which the logs belong: an older store is a restored backup; -1 if
+            it is not known.
+        """
         with self._checkpointing:
             self._write_checkpoints()
+            if metadata_revision not in (-1, self._written_revision):
+                write_checkpoint(self.path / METADATA_REVISION_FILE, [(metadata_revision,)], sync=False)
+                self._written_revision = metadata_revision
 
     def remove_from_checkpoints(self, tp: TopicPartition) -> None:
         """Remove a deleted partition's offsets from the checkpoints before its name is used again. May block.
@@ -268,6 +279,14 @@ class LogDirectory:
         if self._written.get(name) != offsets:
             write_offsets(self.path / name, offsets)
             self._written[name] = offsets
+
+    def read_metadata_revision(self) -> int:
+        """Return the revision of the last checkpoint; -1 if there is none, or a damaged file."""
+        try:
+            rows = read_checkpoint(self.path / METADATA_REVISION_FILE, (int,))
+        except MalformedFile:
+            return -1
+        return max((revision for (revision,) in rows), default=-1)
 
     def partitions_on_disk(self) -> list[tuple[TopicPartition, Path]]:
         """Return the partitions that have a directory here, with its path; includes future replicas."""

@@ -66,6 +66,8 @@ class LogManager:
         self.on_directory_failure: Callable[[LogDirectory], None] | None = None
         #: Epoch of the broker's registration, which a clean shutdown leaves in the directories.
         self.broker_epoch = -1
+        #: Of the metadata that the broker follows; -1 while it is not known.
+        self.metadata_revision: Callable[[], int] = lambda: -1
         #: Whether a path may receive no new logs (`cordoned.log.dirs`).
         self.cordons: Callable[[Path], bool] = lambda path: False
 
@@ -476,7 +478,7 @@ class LogManager:
         for directory in self._directories if only is None else (only,):
             if directory.failure is None:
                 with self.offline_on_error(directory):
-                    directory.checkpoint()
+                    directory.checkpoint(self.metadata_revision())
 
     def abandon(self) -> None:
         """Close all logs as a killed process leaves them: unflushed, and not marked as cleanly shut down."""
@@ -492,7 +494,7 @@ class LogManager:
                 if directory.failure is None:
                     with self.offline_on_error(directory):
                         close_logs([*directory.logs.values(), *directory.futures.values()], directory.path)
-                        directory.checkpoint()
+                        directory.checkpoint(self.metadata_revision())
                         directory.write_clean_shutdown_marker(self.broker_epoch)
             finally:
                 directory.unlock()

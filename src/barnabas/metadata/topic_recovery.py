@@ -10,8 +10,7 @@ from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_topics import BROKER_TOPICS, internal_topic
-from barnabas.metadata.producer_ids import KEY as PRODUCER_IDS_KEY
-from barnabas.metadata.producer_ids import PRODUCER_IDS
+from barnabas.metadata.producer_ids import decide_continue_after
 from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import (
     PARTITION_STATES,
@@ -51,9 +50,9 @@ def decide_recover_topics(
     if image.topics or image.deleted_topics or image.trashed_topics:
         return Decision([])
     epochs: defaultdict[tuple[str, bytes], dict[int, int]] = defaultdict(dict)
-    next_producer_id = 0
+    largest_producer_id = -1
     for log in logs:
-        next_producer_id = max(next_producer_id, log.producer_id + 1)
+        largest_producer_id = max(largest_producer_id, log.producer_id)
         epochs[log.topic, log.topic_id][log.partition] = log.leader_epoch
     names = [name for name, _ in epochs]
     topics = [
@@ -74,9 +73,10 @@ def decide_recover_topics(
             configs = internal_topic(topic.name, config, 1).configs or {}
             own = {key: value for key, value in configs.items() if value is not None}
             changes.append(TOPIC_CONFIGS.put(topic.name, own))
-    if topics and next_producer_id > image.producer_ids.get(PRODUCER_IDS_KEY, 0):
-        changes.append(PRODUCER_IDS.put(PRODUCER_IDS_KEY, next_producer_id))
-        reads[PRODUCER_IDS.key(PRODUCER_IDS_KEY)] = image.producer_ids.revision(PRODUCER_IDS_KEY)
+    if topics:
+        continued = decide_continue_after(image.producer_ids, largest_producer_id)
+        changes += continued.changes
+        reads.update(continued.reads)
     return Decision([topic.name for topic in topics], tuple(changes), reads)
 
 

@@ -194,6 +194,20 @@ def test_a_checkpoint_is_only_written_when_its_offsets_have_changed(
     assert changed == {"recovery-point-offset-checkpoint", "replication-offset-checkpoint"}
 
 
+def test_a_checkpoint_has_the_revision_of_the_metadata_if_it_is_known(
+    open_all: OpenAll, tmp_path: Path
+) -> None:
+    log_manager = open_all("a", "b")
+    directory, _ = log_manager.directories
+    log_manager.checkpoint()
+    assert directory.read_metadata_revision() == -1
+    log_manager.metadata_revision = lambda: 7
+    log_manager.checkpoint()
+    assert [each.read_metadata_revision() for each in log_manager.directories] == [7, 7]
+    (tmp_path / "a" / "metadata-revision-checkpoint").write_text("0\n1\nseven\n")
+    assert directory.read_metadata_revision() == -1
+
+
 def test_a_directory_in_use_is_rejected_and_the_others_are_unlocked(open_all: OpenAll) -> None:
     open_all("b")
     with pytest.raises(LogDirectoryError, match="in use"):

@@ -1,0 +1,52 @@
+"""Metadata that is older than the logs."""
+
+from barnabas.base.ids import ZERO_UUID
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.producer_ids import decide_allocate_block
+from barnabas.metadata.restored_backup import (
+    EPOCHS_SKIPPED,
+    decide_continue_epochs,
+    decide_continue_producer_ids,
+    is_newer,
+)
+from barnabas.metadata.topic_recovery import FoundLog
+from support.images import cluster, new_topic, replayed
+
+IMAGE = cluster(2, new_topic("t", 2, 2))
+TOPIC = IMAGE.topics["t"]
+
+
+def log(partition: int, leader_epoch: int = -1, producer_id: int = -1) -> FoundLog:
+    return FoundLog("t", TOPIC.topic_id, partition, producer_id, leader_epoch)
+
+
+def epochs(image: MetadataImage) -> list[int]:
+    return [image.partition(image.topics["t"], index).leader_epoch for index in range(2)]
+
+
+def test_a_log_is_newer_if_its_last_leader_epoch_is_later() -> None:
+    assert is_newer(IMAGE, TOPIC.topic_id, 0, 1)
+    assert not is_newer(IMAGE, TOPIC.topic_id, 0, 0)
+    assert not is_newer(IMAGE, TOPIC.topic_id, 2, 1), "a partition that was added later"
+    assert not is_newer(IMAGE, ZERO_UUID, 0, 1), "a topic that was created later"
+
+
+def test_leader_epochs_continue_far_behind_those_in_the_logs_and_in_the_metadata() -> None:
+    after = replayed(IMAGE, decide_continue_epochs(IMAGE, [log(0, 7), log(1)]))
+    assert epochs(after) == [7 + EPOCHS_SKIPPED, EPOCHS_SKIPPED]
+    for index in range(2):
+        before, state = IMAGE.partition(TOPIC, index), after.partition(TOPIC, index)
+        assert (state.leader, state.isr, state.replicas) == (before.leader, before.isr, before.replicas)
+        assert state.partition_epoch == before.partition_epoch + 1
+
+
+def test_logs_of_topics_and_partitions_that_the_metadata_lacks_change_nothing() -> None:
+    unknown = FoundLog("later", ZERO_UUID, 0, leader_epoch=7)
+    assert decide_continue_epochs(IMAGE, [log(2, 7), unknown]).changes == ()
+
+
+def test_producer_ids_continue_after_the_largest_in_the_logs() -> None:
+    after = replayed(IMAGE, decide_continue_producer_ids(IMAGE, [log(0, producer_id=1_500), log(1)]))
+    assert decide_allocate_block(after.producer_ids).response.start == 1_501
+    assert decide_continue_producer_ids(after, [log(0, producer_id=1_500)]).changes == ()
+    assert decide_continue_producer_ids(IMAGE, []).changes == ()
