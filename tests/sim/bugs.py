@@ -17,14 +17,16 @@ from barnabas.log.producers import producer_recovery
 from barnabas.log.producers.log_producers import LogProducers
 from barnabas.log.producers.producer_state_manager import ProducerStateEntry
 from barnabas.log.startup import recovery
-from barnabas.metadata import broker_lifecycle, isr, partition_change_builder
-from barnabas.metadata.brokers import BrokerRegistration
+from barnabas.metadata import broker_lifecycle, isr, partition_change_builder, undeletion
+from barnabas.metadata.brokers import BROKERS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.isr import IsrChange
 from barnabas.metadata.partition_change_builder import Election
+from barnabas.metadata.record_type import Table
 from barnabas.metadata.store import Commit, Conflict, HistoryLost, OutcomeUnknown
 from barnabas.metadata.topics import DELETED_TOPICS, PartitionRegistration
+from barnabas.metadata.trash import TrashRecord
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication import deletion_reporter, follower_sessions
 from barnabas.replication.flusher import Flusher
@@ -329,14 +331,16 @@ def partitions_are_assigned_before_they_are_given_up() -> None:
 
 @bug
 def replicas_stay_in_sync_in_the_trash() -> None:
-    register = broker_lifecycle.decide_register_in_new_epoch
+    restored_states = undeletion._restored_states
 
-    def register_clean(
-        image: MetadataImage, registration: BrokerRegistration, *, is_clean: bool
-    ) -> Decision[BrokerRegistration]:
-        return register(image, registration, is_clean=True)
+    def restore_all(image: MetadataImage, trashed: TrashRecord, min_isr: int | None) -> Any:
+        clean = {key: replace(broker, unclean_epoch=0) for key, broker in image.brokers.items()}
+        brokers = Table(clean, image.brokers.revisions)
+        return restored_states(
+            replace(image, tables={**image.tables, BROKERS.name: brokers}), trashed, min_isr
+        )
 
-    _replace(broker_lifecycle, "decide_register_in_new_epoch", register_clean)
+    _replace(undeletion, "_restored_states", restore_all)
 
 
 @bug

@@ -107,15 +107,18 @@ class SimulatedStore(MemoryStore):
     def _commit_or_not(
         self, node: Node | None, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str
     ) -> None:
-        opens_session = any(
-            split_key(change.key)[0] == SESSIONS.name and change.value is not None for change in changes
-        )
+        sessions = [
+            change.key
+            for change in changes
+            if split_key(change.key)[0] == SESSIONS.name and change.value is not None
+        ]
 
         def write() -> None:
-            if opens_session and node is not None and not node.is_alive:
-                return  # etcd refuses a put with a lease that has ended
             with suppress(Conflict):
-                self.write(reads, changes, commit_id)
+                revision = self.write(reads, changes, commit_id)
+                if node is not None and not node.is_alive:
+                    for key in sessions:
+                        self._loop.call_later(self._rng.uniform(*SESSION_S), self._end_session, key, revision)
 
         match self._rng.choice(["lost", "made", "late"]):
             case "made":
