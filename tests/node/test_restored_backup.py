@@ -24,6 +24,10 @@ def producer_id(wire: Wire) -> int:
     return allocated
 
 
+def store_of(cluster: EmbeddedCluster) -> Path:
+    return Path(cluster.brokers[1].server.broker.config.text("barnabas.store").removeprefix("sqlite:"))
+
+
 def back_up(store: Path, backup: Path) -> None:
     """Copy a store that is in use."""
     with closing(sqlite3.connect(store)) as source, closing(sqlite3.connect(backup)) as target:
@@ -46,7 +50,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 def test_leaders_of_a_cluster_continue_behind_the_epochs_of_their_logs(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
-    store = Path(cluster.brokers[1].server.broker.config.text("barnabas.store").removeprefix("sqlite:"))
+    store = store_of(cluster)
     back_up(store, tmp_path / "backup")
     for node_id in (1, 2, 3):  # so that leaders change, and each epoch has records
         cluster.restart(node_id)
@@ -74,6 +78,27 @@ def test_leaders_of_a_cluster_continue_behind_the_epochs_of_their_logs(
     for index in range(3):
         values = [record.value for record in cluster.records("t") if record.partition == index]
         assert values == [b"1", b"2", b"3", b"after"]
+
+
+def test_brokers_that_start_later_need_not_notice_it(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    """Commits of the first broker hide from them that the metadata went back."""
+    store = store_of(cluster)
+    back_up(store, tmp_path / "backup")
+    used = []
+    for node_id in (1, 2, 3):
+        with Wire(cluster.brokers[node_id].port) as wire:
+            used.append(producer_id(wire))
+    for node_id in (1, 2, 3):
+        cluster.shut_down(node_id)
+    restore(tmp_path / "backup", store)
+    cluster.restart(1)
+    for number in range(6):
+        cluster.create_topic(f"later-{number}", replication_factor=1)
+    for node_id in (2, 3):
+        cluster.restart(node_id)
+    for node_id in (1, 2, 3):
+        with Wire(cluster.brokers[node_id].port) as wire:
+            assert producer_id(wire) > max(used) + 1_000
 
 
 def test_a_broker_allocates_no_producer_ids_that_are_in_its_logs(tmp_path: Path) -> None:

@@ -245,9 +245,13 @@ class LogDirectory:
         """
         with self._checkpointing:
             self._write_checkpoints()
-            if metadata_revision not in (-1, self._written_revision):
-                write_checkpoint(self.path / METADATA_REVISION_FILE, [(metadata_revision,)], sync=False)
-                self._written_revision = metadata_revision
+        if metadata_revision not in (-1, self._written_revision):
+            self.write_metadata_revision(metadata_revision)
+
+    def write_metadata_revision(self, revision: int, *, sync: bool = False) -> None:
+        """Replace the revision of the metadata. Blocks if `sync` is set."""
+        write_checkpoint(self.path / METADATA_REVISION_FILE, [(revision,)], sync=sync)
+        self._written_revision = revision
 
     def remove_from_checkpoints(self, tp: TopicPartition) -> None:
         """Remove a deleted partition's offsets from the checkpoints before its name is used again. May block.

@@ -1,20 +1,25 @@
 """A metadata store that is older than the logs, because a backup was restored.
 
-Leader epochs and producer ids continue after those in the logs. Otherwise two leaders would write different records in
+Leader epochs and producer ids continue behind those in the logs. Otherwise two leaders would write different records in
 one epoch, and a new producer with an old id would seem to repeat the batches of the old one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from barnabas.base.ids import TopicIdPartition
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import PartitionChange, partition_decision
-from barnabas.metadata.producer_ids import decide_continue_after
+from barnabas.metadata.producer_ids import BLOCK_COUNT, decide_continue_after
 from barnabas.metadata.topic_recovery import FoundLog
 
-#: Another broker may have later epochs than this one.
+#: Other brokers may have later epochs and ids than the one that continues them.
 EPOCHS_SKIPPED = 1_000
+PRODUCER_IDS_SKIPPED = 1_000 * BLOCK_COUNT
+
+#: No partition has had so many leaders since a backup: the epoch in the log is damaged, which no checksum covers.
+EPOCHS_AHEAD_MAX = 1_000_000
 
 
 def is_newer(image: MetadataImage, topic_id: bytes, partition: int, leader_epoch: int) -> bool:
@@ -22,23 +27,38 @@ def is_newer(image: MetadataImage, topic_id: bytes, partition: int, leader_epoch
     topic = image.topic_by_id(topic_id)
     if topic is None or partition >= topic.partition_count:
         return False
-    return leader_epoch > image.partition(topic, partition).leader_epoch
+    return 0 < leader_epoch - image.partition(topic, partition).leader_epoch <= EPOCHS_AHEAD_MAX
 
 
-def decide_continue_epochs(image: MetadataImage, logs: Iterable[FoundLog]) -> Decision[None]:
-    """Begin a leader epoch in each partition that is later than all that have been."""
+def newer_epochs(image: MetadataImage, logs: Iterable[FoundLog]) -> dict[TopicIdPartition, int]:
+    """Return the last leader epochs in the logs that are newer than the metadata."""
+    return {
+        TopicIdPartition(log.topic_id, log.partition): log.leader_epoch
+        for log in logs
+        if is_newer(image, log.topic_id, log.partition, log.leader_epoch)
+    }
+
+
+def decide_continue_epochs(
+    image: MetadataImage, partitions: Collection[TopicIdPartition], newer: Mapping[TopicIdPartition, int]
+) -> Decision[None]:
+    """Begin a leader epoch in each partition that is later than all that have been.
+
+    :param newer: Those in logs that are newer than the metadata.
+    """
     changes = []
-    for log in logs:
-        topic = image.topic_by_id(log.topic_id)
-        if topic is None or log.partition >= topic.partition_count:
+    for partition in partitions:
+        topic = image.topic_by_id(partition.topic_id)
+        if topic is None or partition.partition >= topic.partition_count:
             continue
-        state = image.partition(topic, log.partition)
-        epoch = max(state.leader_epoch, log.leader_epoch) + EPOCHS_SKIPPED
+        state = image.partition(topic, partition.partition)
+        epoch = max(state.leader_epoch, newer.get(partition, -1)) + EPOCHS_SKIPPED
         after = replace(state, leader_epoch=epoch, partition_epoch=state.partition_epoch + 1)
-        changes.append(PartitionChange(topic, log.partition, after))
+        changes.append(PartitionChange(topic, partition.partition, after))
     return partition_decision(None, image, changes)
 
 
-def decide_continue_producer_ids(image: MetadataImage, logs: Sequence[FoundLog]) -> Decision[None]:
-    """Allocate no producer ids that are in the logs."""
-    return decide_continue_after(image.producer_ids, max((log.producer_id for log in logs), default=-1))
+def decide_continue_producer_ids(image: MetadataImage, logs: Collection[FoundLog]) -> Decision[None]:
+    """Allocate no producer ids that are in the logs, or may be in those of other brokers."""
+    used = max((log.producer_id for log in logs), default=-1)
+    return decide_continue_after(image.producer_ids, used + PRODUCER_IDS_SKIPPED)

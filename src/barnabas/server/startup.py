@@ -2,13 +2,11 @@
 
 import asyncio
 import random
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicIdPartition, TopicPartition
-from barnabas.base.topic_names import TRANSACTION_TOPIC
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.class_names import REPLICA_SELECTOR_KEY, SELECTS_BY_RACK
 from barnabas.log.log_manager import LogManager
@@ -18,19 +16,13 @@ from barnabas.log.trash.trash import reconcile_trash
 from barnabas.metadata.cluster import SECRET_BYTES, decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.restored_backup import (
-    decide_continue_epochs,
-    decide_continue_producer_ids,
-    is_newer,
-)
-from barnabas.metadata.topic_recovery import FoundLog, decide_recover_topics
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_configs import cordons, log_config
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.server.listeners import open_files_max
+from barnabas.server.metadata_recovery import recover_metadata
 from barnabas.telemetry.logs import get_logger
-from barnabas.transactions.found_producers import largest_producer_id
 
 _log = get_logger("barnabas.server")
 
@@ -81,10 +73,7 @@ async def load_replicas(
         lambda topic: log_config(config, overrides.get(topic, {})),
         config.integer("num.recovery.threads.per.data.dir"),
     )
-    if not image.topics:
-        await _recover_topics(config, metadata, log_manager)
-    elif _went_back(image, log_manager):
-        await _continue_after_logs(metadata, log_manager)
+    await recover_metadata(config, metadata, log_manager)
     log_manager.metadata_revision = lambda: metadata.image.revision
     lost = lost_replicas(metadata.image, config.node_id, log_manager)
     replicas = ReplicaManager(
@@ -162,61 +151,3 @@ def directories_to_register(
     if broker is None or not log_manager.any_offline:
         return present
     return (*present, *(each for each in broker.log_dirs if each not in present))
-
-
-def _went_back(image: MetadataImage, log_manager: LogManager) -> bool:
-    """Whether the metadata is older than the logs, because a backup was restored."""
-    known = max(directory.read_metadata_revision() for directory in log_manager.directories)
-    return known > image.revision or any(
-        is_newer(image, log.topic_id, tp.partition, log.latest_epoch)
-        for tp, log in log_manager.logs.items()
-        if log.topic_id is not None and log.latest_epoch is not None
-    )
-
-
-async def _continue_after_logs(metadata: MetadataWriter, log_manager: LogManager) -> None:
-    """Begin leader epochs and producer ids that are later than those in the logs.
-
-    The logs that show that it is necessary come last: if this is interrupted, the next start does all of it again.
-    """
-    image = metadata.image
-    found = _found_logs(log_manager)
-    found.sort(key=lambda log: is_newer(image, log.topic_id, log.partition, log.leader_epoch))
-    _log.warning(
-        "the metadata is older than the logs, as after the restoration of a backup: leader epochs and producer ids "
-        "continue after those in the logs",
-        revision=image.revision,
-        logs_count=len(found),
-    )
-    await metadata.write(lambda image: decide_continue_producer_ids(image, found))
-    limit = metadata.partitions_max
-    for first in range(0, len(found), limit):
-        part = found[first : first + limit]
-        await metadata.write(partial(decide_continue_epochs, logs=part), is_large=True)
-
-
-async def _recover_topics(config: BrokerConfig, metadata: MetadataWriter, log_manager: LogManager) -> None:
-    """Create topics for the logs that a new metadata store finds on the disks."""
-    logs = _found_logs(log_manager)
-    topics = await metadata.write(lambda image: decide_recover_topics(image, config.node_id, logs, config))
-    if topics:
-        _log.warning(
-            "recovered topics from logs on disk, because the metadata store had no topics", topics=topics
-        )
-
-
-def _found_logs(log_manager: LogManager) -> list[FoundLog]:
-    return [
-        FoundLog(
-            tp.topic,
-            log.topic_id,
-            tp.partition,
-            max(
-                log.producers.last_producer_id,
-                largest_producer_id(log) if tp.topic == TRANSACTION_TOPIC else -1,
-            ),
-            -1 if log.latest_epoch is None else log.latest_epoch,
-        )
-        for tp, log in log_manager.logs.items()
-        if log.topic_id is not None
-    ]

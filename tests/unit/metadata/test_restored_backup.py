@@ -1,19 +1,23 @@
 """Metadata that is older than the logs."""
 
-from barnabas.base.ids import ZERO_UUID
+from barnabas.base.ids import ZERO_UUID, TopicIdPartition
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.producer_ids import decide_allocate_block
 from barnabas.metadata.restored_backup import (
+    EPOCHS_AHEAD_MAX,
     EPOCHS_SKIPPED,
+    PRODUCER_IDS_SKIPPED,
     decide_continue_epochs,
     decide_continue_producer_ids,
     is_newer,
+    newer_epochs,
 )
 from barnabas.metadata.topic_recovery import FoundLog
 from support.images import cluster, new_topic, replayed
 
 IMAGE = cluster(2, new_topic("t", 2, 2))
 TOPIC = IMAGE.topics["t"]
+PARTITIONS = [TopicIdPartition(TOPIC.topic_id, index) for index in range(2)]
 
 
 def log(partition: int, leader_epoch: int = -1, producer_id: int = -1) -> FoundLog:
@@ -31,8 +35,14 @@ def test_a_log_is_newer_if_its_last_leader_epoch_is_later() -> None:
     assert not is_newer(IMAGE, ZERO_UUID, 0, 1), "a topic that was created later"
 
 
+def test_a_damaged_leader_epoch_is_not_continued() -> None:
+    damaged = log(0, EPOCHS_AHEAD_MAX + 1)
+    assert not is_newer(IMAGE, TOPIC.topic_id, 0, damaged.leader_epoch)
+    assert newer_epochs(IMAGE, [damaged, log(1, 3)]) == {PARTITIONS[1]: 3}
+
+
 def test_leader_epochs_continue_far_behind_those_in_the_logs_and_in_the_metadata() -> None:
-    after = replayed(IMAGE, decide_continue_epochs(IMAGE, [log(0, 7), log(1)]))
+    after = replayed(IMAGE, decide_continue_epochs(IMAGE, PARTITIONS, newer_epochs(IMAGE, [log(0, 7)])))
     assert epochs(after) == [7 + EPOCHS_SKIPPED, EPOCHS_SKIPPED]
     for index in range(2):
         before, state = IMAGE.partition(TOPIC, index), after.partition(TOPIC, index)
@@ -40,13 +50,12 @@ def test_leader_epochs_continue_far_behind_those_in_the_logs_and_in_the_metadata
         assert state.partition_epoch == before.partition_epoch + 1
 
 
-def test_logs_of_topics_and_partitions_that_the_metadata_lacks_change_nothing() -> None:
-    unknown = FoundLog("later", ZERO_UUID, 0, leader_epoch=7)
-    assert decide_continue_epochs(IMAGE, [log(2, 7), unknown]).changes == ()
+def test_partitions_that_are_gone_meanwhile_are_left_out() -> None:
+    gone = [TopicIdPartition(TOPIC.topic_id, 2), TopicIdPartition(ZERO_UUID, 0)]
+    assert decide_continue_epochs(IMAGE, gone, {}).changes == ()
 
 
-def test_producer_ids_continue_after_the_largest_in_the_logs() -> None:
+def test_producer_ids_continue_far_behind_the_largest_in_the_logs() -> None:
     after = replayed(IMAGE, decide_continue_producer_ids(IMAGE, [log(0, producer_id=1_500), log(1)]))
-    assert decide_allocate_block(after.producer_ids).response.start == 1_501
-    assert decide_continue_producer_ids(after, [log(0, producer_id=1_500)]).changes == ()
-    assert decide_continue_producer_ids(IMAGE, []).changes == ()
+    assert decide_allocate_block(after.producer_ids).response.start == 1_501 + PRODUCER_IDS_SKIPPED
+    assert decide_continue_producer_ids(after, []).changes == ()
