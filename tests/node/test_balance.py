@@ -86,7 +86,7 @@ def test_brokers_that_cannot_have_the_replicas_are_an_error(
     assert message in result.stderr
 
 
-def test_it_waits_for_reassignments_in_progress(cluster: EmbeddedCluster) -> None:
+def test_it_refuses_while_reassignments_are_in_progress(cluster: EmbeddedCluster) -> None:
     tp = TopicPartition("t", 0)
     [leader, *_] = brokers = replicas(cluster)[0]
     [other] = {1, 2, 3} - set(brokers)

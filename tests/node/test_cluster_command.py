@@ -3,18 +3,20 @@
 import asyncio
 import contextlib
 import json
-import socket
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
+from interop.brokers import free_ports
 from typer.testing import CliRunner, Result
 
 from barnabas.cli.main import app
 from barnabas.cli.support.failures import FAILED, OK, UNREACHABLE
 from barnabas.testing import EmbeddedCluster
+from support.process import BrokerProcess
 from support.waiting import until
 
 
@@ -109,11 +111,19 @@ def test_wait_returns_when_the_cluster_is_healthy_again_or_the_time_is_over(clus
     assert (status["healthy"], column(status, "state")) == (True, ["live"] * 3)
 
 
-def test_wait_continues_while_no_broker_responds() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    result = CliRunner().invoke(app, ["cluster", "status", "--wait", "0.1", "--bootstrap", address])
-    assert result.exit_code == UNREACHABLE
+def test_wait_continues_while_no_broker_responds(tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    address = f"127.0.0.1:{port}"
+
+    def status(wait_s: float) -> Result:
+        arguments = ["cluster", "status", "--wait", str(wait_s), "--bootstrap", address]
+        return CliRunner().invoke(app, arguments)
+
+    assert status(0.1).exit_code == UNREACHABLE
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(status, 300)
+        with BrokerProcess(tmp_path, port=port):
+            assert waiting.result().exit_code == OK
 
 
 def test_without_two_brokers_partitions_are_under_min_isr_and_the_survivor_reports(

@@ -16,7 +16,8 @@ from barnabas.cli.support.output import print_json, print_table
 from barnabas.cli.support.times import format_timestamp
 from barnabas.client.admin.extensions.cluster_status import BrokerStatus, ClusterStatus, UnhealthyPartition
 from barnabas.client.admin.status import describe_cluster_status
-from barnabas.client.core.errors import BrokerConnectionError
+from barnabas.client.core.errors import BrokerConnectionError, is_retriable_elsewhere
+from barnabas.wire.errors import KafkaError
 
 #: A paused broker accepts connections, and delays the command by this.
 REQUEST_TIMEOUT_MS = 5_000
@@ -84,8 +85,8 @@ def _wait_until_healthy(bootstrap: str, wait_s: float) -> ClusterStatus:
         is_last = clock.monotonic_ms() >= end_ms
         try:
             status = with_cluster(bootstrap, describe_cluster_status, REQUEST_TIMEOUT_MS)
-        except BrokerConnectionError:
-            if is_last:
+        except (BrokerConnectionError, KafkaError) as error:
+            if is_last or not is_retriable_elsewhere(error):
                 raise
         else:
             if is_last or not status.problems:

@@ -26,10 +26,15 @@ from barnabas.cli.support.waiting import until_done
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.cluster_control import ElectionType
 from barnabas.client.admin.reassignment_plan import plan_reassignments
-from barnabas.wire.errors import KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: partition -> brokers
 _Replicas = Mapping[TopicPartition, tuple[int, ...]]
+#: partition -> why it is not reassigned
+_Errors = Mapping[TopicPartition, KafkaError | None]
+
+#: The preferred replica leads already, or does not follow yet.
+_NOT_ELECTED = (ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
 
 
 @command(
@@ -110,30 +115,34 @@ def balance(
     wait_s: Wait = None,
     as_json: Json = False,
 ) -> None:
-    """Spread replicas and leaders evenly over brokers and racks.
+    """Spread replicas and leaders evenly over brokers and racks, with few copies.
 
-    Brokers that --brokers leaves out give up all replicas, as is necessary before a broker is removed. As few replicas
-    as possible are copied. With --wait the preferred leaders are elected at the end; otherwise that happens within
-    leader.imbalance.check.interval.seconds. Topics that the principal may not describe are left out.
+    Brokers that --brokers leaves out give up all replicas, as is necessary before a broker is removed. A cordoned
+    broker gets replicas unless --brokers leaves it out. With --wait the preferred leaders are elected at the end;
+    otherwise that happens within leader.imbalance.check.interval.seconds. Topics that the principal may not describe
+    are left out.
     """
     brokers = None if broker_ids is None else parse_brokers(broker_ids)
 
-    async def move(admin: Admin) -> tuple[_Replicas, _Replicas, dict[TopicPartition, KafkaError | None]]:
+    async def move(admin: Admin) -> tuple[_Replicas, _Replicas, _Errors]:
         before, after = await _plan(admin, brokers)
-        errors: dict[TopicPartition, KafkaError | None] = {}
-        if after and not dry_run:
-            errors = await admin.alter_partition_reassignments(after)
-            await _wait(admin, errors, wait_s)
-            if wait_s is not None:
-                await admin.elect_leaders(after, ElectionType.PREFERRED)
+        if not after or dry_run:
+            return before, after, {}
+        errors = await admin.alter_partition_reassignments(after)
+        await _wait(admin, errors, wait_s)
+        if wait_s is not None:
+            elected = await admin.elect_leaders(_without_errors(errors), ElectionType.PREFERRED)
+            errors |= {tp: error for tp, error in elected.items() if error and error.code not in _NOT_ELECTED}
         return before, after, errors
 
     before, after, errors = with_admin(bootstrap, move)
     if as_json:
-        print_json([{**tp._asdict(), "replicas": before[tp], "new_replicas": after[tp]} for tp in after])
+        print_json([_move_json(tp, before[tp], after[tp], errors.get(tp)) for tp in after])
     else:
         _print_plan(before, after)
-    raise_all(error for error in errors.values() if error is not None)
+    raise_all(
+        KafkaError(error.code, f"{tp}: {error.message}") for tp, error in errors.items() if error is not None
+    )
 
 
 @command(
@@ -203,11 +212,20 @@ def _print_plan(before: _Replicas, after: _Replicas) -> None:
         notice("replicas and preferred leaders are spread evenly")
 
 
-async def _wait(
-    admin: Admin, errors: Mapping[TopicPartition, KafkaError | None], wait_s: float | None
-) -> None:
+def _move_json(
+    tp: TopicPartition, before: Sequence[int], after: Sequence[int], error: KafkaError | None
+) -> dict[str, object]:
+    code, message = (None, None) if error is None else (error.code.name, error.message)
+    return {**tp._asdict(), "replicas": before, "new_replicas": after, "error": code, "message": message}
+
+
+def _without_errors(errors: _Errors) -> set[TopicPartition]:
+    return {tp for tp, error in errors.items() if error is None}
+
+
+async def _wait(admin: Admin, errors: _Errors, wait_s: float | None) -> None:
     """Wait until the reassignments that were started are complete; without `wait_s` do not."""
-    started = {tp for tp, error in errors.items() if error is None}
+    started = _without_errors(errors)
 
     async def remaining() -> int:
         return len(started & (await admin.list_partition_reassignments()).keys())

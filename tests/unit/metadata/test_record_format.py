@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,15 @@ RECORDS: dict[str, Any] = json.loads((Path(__file__).parent / f"format_{FORMAT}.
 NEWER = Item(RECORD_FORMAT.key(KEY), str(FORMAT + 1).encode(), 1)
 
 
+def defaults_of(value: Any) -> list[str]:
+    """Return the fields of a record that have their default."""
+    if not is_dataclass(value):
+        return []
+    return [
+        field.name for field in fields(value) if field.init and getattr(value, field.name) == field.default
+    ]
+
+
 def test_a_change_of_records_is_noticed() -> None:
     """It needs a new format, and a file of its records, unless an older version may lose what is new."""
     assert {split_key(key)[0] for key in RECORDS} == set(record_types())
@@ -30,6 +40,7 @@ def test_a_change_of_records_is_noticed() -> None:
         record_type = record_types()[split_key(key)[0]]
         value = record_type.decode(json.dumps(plain).encode())
         assert json.loads(record_type.put("", value).value or b"") == plain, key
+        assert not defaults_of(value), f"{key}: give each field a value, so that none is overlooked"
 
 
 def test_a_new_store_has_the_present_format() -> None:

@@ -1,4 +1,4 @@
-"""Spread replicas and preferred leaders evenly over brokers, and copy few replicas for it."""
+"""Spread replicas and preferred leaders evenly over brokers, with few copies."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,20 +40,28 @@ class _Load:
     """Which partitions each broker has, as a replica or as the preferred leader."""
 
     def __init__(self) -> None:
-        self._held: defaultdict[int, dict[TopicPartition, None]] = defaultdict(dict)
-        self._by_topic: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        #: broker -> topic -> partitions
+        self._held: defaultdict[int, defaultdict[str, dict[TopicPartition, None]]] = defaultdict(
+            lambda: defaultdict(dict)
+        )
+        self._totals: Counter[int] = Counter()
+        self._topics: dict[str, None] = {}
 
     def add(self, tp: TopicPartition, broker: int) -> None:
-        self._held[broker][tp] = None
-        self._by_topic[tp.topic][broker] += 1
+        self._held[broker][tp.topic][tp] = None
+        self._totals[broker] += 1
+        self._topics[tp.topic] = None
 
     def remove(self, tp: TopicPartition, broker: int) -> None:
-        del self._held[broker][tp]
-        self._by_topic[tp.topic][broker] -= 1
+        del self._held[broker][tp.topic][tp]
+        self._totals[broker] -= 1
+
+    def count(self, topic: str, broker: int) -> int:
+        return len(self._held[broker][topic])
 
     def rank(self, topic: str, broker: int) -> tuple[int, int, int]:
         """Sort brokers by how many partitions of the topic they have, then by how many of all topics."""
-        return self._by_topic[topic][broker], len(self._held[broker]), broker
+        return self.count(topic, broker), self._totals[broker], broker
 
     def even_out(self, brokers: Sequence[int], move: _Move) -> None:
         """Move partitions from brokers with more to brokers with fewer: first of each topic, then of all topics.
@@ -63,7 +71,7 @@ class _Load:
         """
         is_even = False
         while not is_even:
-            for topic in sorted(self._by_topic):
+            for topic in sorted(self._topics):
                 while self._move_one_of(topic, brokers, move):
                     pass
             is_even = True
@@ -72,24 +80,23 @@ class _Load:
 
     def _move_one_of(self, topic: str, brokers: Sequence[int], move: _Move) -> bool:
         """Move one partition of a topic; return whether that was possible."""
-        counts = self._by_topic[topic]
         ranked = sorted(brokers, key=lambda broker: self.rank(topic, broker))
+        counts = {broker: self.count(topic, broker) for broker in brokers}
         return any(
             move(tp, source, target)
             for source, target in _pairs(ranked, counts)
-            for tp in list(self._held[source])
-            if tp.topic == topic
+            for tp in list(self._held[source][topic])
         )
 
     def _move_one(self, brokers: Sequence[int], move: _Move) -> bool:
         """Move one partition of any topic; return whether that was possible."""
-        totals = Counter({broker: len(self._held[broker]) for broker in brokers})
-        ranked = sorted(brokers, key=lambda broker: (totals[broker], broker))
+        ranked = sorted(brokers, key=lambda broker: (self._totals[broker], broker))
         return any(
             move(tp, source, target)
-            for source, target in _pairs(ranked, totals)
-            for tp in list(self._held[source])
-            if self._by_topic[tp.topic][source] > self._by_topic[tp.topic][target]
+            for source, target in _pairs(ranked, self._totals)
+            for topic in list(self._held[source])
+            if self.count(topic, source) > self.count(topic, target)
+            for tp in list(self._held[source][topic])
         )
 
 
