@@ -2,11 +2,16 @@
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 from barnabas.config.load import load_broker_config
 from barnabas.log import log_directory
+from barnabas.log.log_manager import LogManager
+from barnabas.metadata.image import MetadataImage
+from barnabas.server import metadata_recovery
 from barnabas.server.broker import BrokerServer, start_broker
 from sim.clock import SimulatedClock
 from sim.disk import SimulatedDisks
@@ -145,3 +150,17 @@ class SimulatedBroker:
 def unlock_directories(path: Path) -> None:
     """Release the lock of a log directory, as the operating system does when a process ends."""
     log_directory._locked_here.discard(path.absolute())
+
+
+@contextmanager
+def noted_restorations(noted: list[str]) -> Iterator[None]:
+    """Note if a broker takes the metadata for a restored backup: the store never goes back."""
+    is_older = metadata_recovery._is_older_than_logs
+
+    def note(image: MetadataImage, log_manager: LogManager) -> bool:
+        if older := is_older(image, log_manager):
+            noted.append(f"the metadata at revision {image.revision} is taken for a restored backup")
+        return older
+
+    with mock.patch.object(metadata_recovery, "_is_older_than_logs", note):
+        yield

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from barnabas.metadata.store import Commit
 from sim.applications import TRANSACTION_TIMEOUT_MS, Application, Journal, Outcome, create_topics, new_client
-from sim.brokers import SimulatedBroker
+from sim.brokers import SimulatedBroker, noted_restorations
 from sim.checks import TRANSACTIONS_TOPIC, check_logs, different_metadata
 from sim.classic_members import ClassicMember, Generations
 from sim.clock import SimulatedClock
@@ -142,8 +142,14 @@ class Simulation:
     def run(self) -> list[str]:
         """Return what is wrong."""
         asyncio.set_event_loop(self.loop)
-        noted = noted_exceptions(self.loop.errors)
-        with self.disks.installed(), inline_pools(), self.invariants.watching(), noted:
+        errors = self.loop.errors
+        with (
+            self.disks.installed(),
+            inline_pools(),
+            self.invariants.watching(),
+            noted_exceptions(errors),
+            noted_restorations(errors),
+        ):
             try:
                 wrong = self.loop.run_until_complete(self._run())
             except Exception as error:  # such as that of a broker that does not start any more
