@@ -230,9 +230,7 @@ def test_a_pattern_takes_no_longer_than_its_names() -> None:
 @cpu_time_limit()
 def test_many_patterns_and_names_end() -> None:
     patterns = {f"^p{number}$": STRING for number in range(5_000)}
-    found = problems(
-        obj(patternProperties=patterns), opened(**{f"n{number}": {} for number in range(5_000)})
-    )
+    found = problems(obj(patternProperties=patterns), opened(**{f"n{number}": {} for number in range(5_000)}))
     assert found == ["TOO_COMPLEX "]
     others = {f"^q{number}$": STRING for number in range(5_000)}
     found = problems(
