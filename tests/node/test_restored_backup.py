@@ -34,6 +34,12 @@ def back_up(store: Path, backup: Path) -> None:
         source.backup(target)
 
 
+def revision_of(store: Path) -> int:
+    with closing(sqlite3.connect(store)) as opened:
+        [[revision]] = opened.execute("SELECT last FROM revision")
+    return int(revision)
+
+
 def restore(backup: Path, store: Path) -> None:
     for path in store.parent.glob(f"{store.name}*"):
         path.unlink()
@@ -47,7 +53,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
         yield running
 
 
-def test_leaders_of_a_cluster_continue_behind_the_epochs_of_their_logs(
+def test_leaders_of_a_cluster_continue_after_the_epochs_of_their_logs(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     store = store_of(cluster)
@@ -108,7 +114,9 @@ def test_a_broker_allocates_no_producer_ids_that_are_in_its_logs(tmp_path: Path)
         back_up(store, tmp_path / "backup")
         first = producer_id(wire)
         assert wire.produce("t", batch(b"first", producer_id=first, **FIRST_BATCH)).error_code == 0
-        until((tmp_path / "data" / "metadata-revision-checkpoint").exists)
+        checkpoint = tmp_path / "data" / "metadata-revision-checkpoint"
+        before = revision_of(tmp_path / "backup")
+        until(lambda: checkpoint.exists() and int(checkpoint.read_text().split()[-1]) > before)
         broker.kill()
     restore(tmp_path / "backup", store)
     with BrokerProcess(tmp_path / "data") as broker, Wire(broker.port) as wire:

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
+from barnabas.base.ids import TopicPartition
 from barnabas.config.load import load_broker_config
 from barnabas.log import log_directory
-from barnabas.log.log_manager import LogManager
+from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.image import MetadataImage
 from barnabas.server import metadata_recovery
 from barnabas.server.broker import BrokerServer, start_broker
@@ -157,8 +158,8 @@ def noted_restorations(noted: list[str]) -> Iterator[None]:
     """Note if a broker takes the metadata for a restored backup: the store never goes back."""
     is_older = metadata_recovery._is_older_than_logs
 
-    def note(image: MetadataImage, log_manager: LogManager) -> bool:
-        if older := is_older(image, log_manager):
+    def note(image: MetadataImage, known_revision: int, logs: Mapping[TopicPartition, PartitionLog]) -> bool:
+        if older := is_older(image, known_revision, logs):
             noted.append(f"the metadata at revision {image.revision} is taken for a restored backup")
         return older
 

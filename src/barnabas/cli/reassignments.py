@@ -21,6 +21,7 @@ from barnabas.cli.support.partitions import (
     parse_partition,
     parse_reassignment,
     print_results,
+    result_json,
 )
 from barnabas.cli.support.waiting import until_done
 from barnabas.client.admin.admin import Admin
@@ -107,7 +108,7 @@ def balance(
         typer.Option(
             "--brokers",
             metavar="ID,...",
-            help="Brokers that shall have all replicas (default: all).",
+            help="Brokers to spread all replicas over (default: all).",
             show_default=False,
         ),
     ] = None,
@@ -137,7 +138,8 @@ def balance(
 
     before, after, errors = with_admin(bootstrap, move)
     if as_json:
-        print_json([_move_json(tp, before[tp], after[tp], errors.get(tp)) for tp in after])
+        moves = ((tp, {"replicas": before[tp], "new_replicas": after[tp]}) for tp in after)
+        print_json([{**result_json(tp, errors.get(tp)), **move} for tp, move in moves])
     else:
         _print_plan(before, after)
     raise_all(
@@ -175,7 +177,7 @@ async def _plan(admin: Admin, brokers: Sequence[int] | None) -> tuple[_Replicas,
     """Return the replicas of all partitions, and the new ones of those that have to move.
 
     :raises CommandError: If there are too few brokers, if other reassignments are in progress, or if brokers are down
-        and it is not said that they shall lose their replicas.
+        and `brokers` does not say whether they keep their replicas.
     :raises KafkaError: BROKER_NOT_AVAILABLE.
     """
     if reassigned := await admin.list_partition_reassignments():
@@ -194,7 +196,7 @@ async def _plan(admin: Admin, brokers: Sequence[int] | None) -> tuple[_Replicas,
     if brokers is None and down:
         raise CommandError(
             f"brokers with replicas are down: {', '.join(map(str, sorted(down)))}",
-            hint="start them, or name with --brokers those that shall have all replicas",
+            hint="start them, or name the brokers to spread all replicas over with --brokers",
         )
     try:
         return before, plan_reassignments(before, {node.node_id: node.rack for node in nodes})
@@ -210,13 +212,6 @@ def _print_plan(before: _Replicas, after: _Replicas) -> None:
         notice(f"{plural(len(after), 'partition')}, {plural(copies_count, 'copied replica')}")
     else:
         notice("replicas and preferred leaders are spread evenly")
-
-
-def _move_json(
-    tp: TopicPartition, before: Sequence[int], after: Sequence[int], error: KafkaError | None
-) -> dict[str, object]:
-    code, message = (None, None) if error is None else (error.code.name, error.message)
-    return {**tp._asdict(), "replicas": before, "new_replicas": after, "error": code, "message": message}
 
 
 def _without_errors(errors: _Errors) -> set[TopicPartition]:

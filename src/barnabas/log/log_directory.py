@@ -245,11 +245,11 @@ class LogDirectory:
         """
         with self._checkpointing:
             self._write_checkpoints()
-        if metadata_revision not in (-1, self._written_revision):
-            self.write_metadata_revision(metadata_revision)
+            if metadata_revision not in (-1, self._written_revision):
+                self.write_metadata_revision(metadata_revision)
 
     def write_metadata_revision(self, revision: int, *, sync: bool = False) -> None:
-        """Replace the revision of the metadata. Blocks if `sync` is set."""
+        """Replace the revision of the metadata, while no other thread writes checkpoints. Blocks if `sync` is set."""
         write_checkpoint(self.path / METADATA_REVISION_FILE, [(revision,)], sync=sync)
         self._written_revision = revision
 
@@ -285,7 +285,7 @@ class LogDirectory:
             self._written[name] = offsets
 
     def read_metadata_revision(self) -> int:
-        """Return the revision of the last checkpoint; -1 if there is none, or a damaged file."""
+        """Return the revision of the last checkpoint; -1 if the file is missing or damaged."""
         try:
             rows = read_checkpoint(self.path / METADATA_REVISION_FILE, (int,))
         except MalformedFile:

@@ -15,7 +15,7 @@ from barnabas.metadata.record_type import RecordType
 def record_type(name: str) -> RecordType[Any]:
     """Return a record type.
 
-    :raises UnknownFormat: If there is none of this name.
+    :raises UnknownFormat: If no record type has this name.
     """
     found = record_types().get(name)
     if found is None:

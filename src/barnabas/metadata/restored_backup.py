@@ -1,6 +1,6 @@
 """A metadata store that is older than the logs, because a backup was restored.
 
-Leader epochs and producer ids continue behind those in the logs. Otherwise two leaders would write different records in
+Leader epochs and producer ids continue after those in the logs. Otherwise two leaders would write different records in
 one epoch, and a new producer with an old id would seem to repeat the batches of the old one.
 """
 

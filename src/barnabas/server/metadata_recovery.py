@@ -5,6 +5,7 @@ A new store lacks the topics. A restored backup is older than the logs: it lacks
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from functools import partial
 
 from barnabas.base.ids import TopicIdPartition, TopicPartition
@@ -36,7 +37,7 @@ async def recover_metadata(config: BrokerConfig, metadata: MetadataWriter, log_m
     """Complete the metadata with what the loaded logs show, before the broker leads or follows a partition."""
     if not metadata.image.topics:
         await _recover_topics(config, metadata, log_manager)
-    elif _is_older_than_logs(metadata.image, log_manager):
+    elif _is_older_than_logs(metadata.image, _known_revision(log_manager), log_manager.logs):
         await _continue_after_logs(metadata, log_manager)
 
 
@@ -50,16 +51,23 @@ async def _recover_topics(config: BrokerConfig, metadata: MetadataWriter, log_ma
         )
 
 
-def _is_older_than_logs(image: MetadataImage, log_manager: LogManager) -> bool:
-    """Whether a backup of the metadata was restored."""
+def _known_revision(log_manager: LogManager) -> int:
+    """Return the latest revision of the metadata that the log directories know; -1 if they know none."""
     revisions = [-1]
     for directory in log_manager.directories:
         if directory.failure is None:
             with log_manager.offline_on_error(directory):
                 revisions.append(directory.read_metadata_revision())
-    return max(revisions) > image.revision or any(
+    return max(revisions)
+
+
+def _is_older_than_logs(
+    image: MetadataImage, known_revision: int, logs: Mapping[TopicPartition, PartitionLog]
+) -> bool:
+    """Whether a backup of the metadata was restored."""
+    return known_revision > image.revision or any(
         is_newer(image, log.topic_id, tp.partition, log.latest_epoch)
-        for tp, log in log_manager.logs.items()
+        for tp, log in logs.items()
         if log.topic_id is not None and log.latest_epoch is not None
     )
 
@@ -78,7 +86,7 @@ async def _continue_after_logs(metadata: MetadataWriter, log_manager: LogManager
     found = await asyncio.to_thread(_found_logs, log_manager)
     _log.warning(
         "the metadata is older than the logs, as after the restoration of a backup: leader epochs and producer ids "
-        "continue behind those in the logs",
+        "continue after those in the logs",
         revision=image.revision,
         logs_count=len(found),
     )

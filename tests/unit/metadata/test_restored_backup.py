@@ -41,7 +41,7 @@ def test_a_damaged_leader_epoch_is_not_continued() -> None:
     assert newer_epochs(IMAGE, [damaged, log(1, 3)]) == {PARTITIONS[1]: 3}
 
 
-def test_leader_epochs_continue_far_behind_those_in_the_logs_and_in_the_metadata() -> None:
+def test_leader_epochs_continue_far_after_those_in_the_logs_and_in_the_metadata() -> None:
     after = replayed(IMAGE, decide_continue_epochs(IMAGE, PARTITIONS, newer_epochs(IMAGE, [log(0, 7)])))
     assert epochs(after) == [7 + EPOCHS_SKIPPED, EPOCHS_SKIPPED]
     for index in range(2):
@@ -55,7 +55,7 @@ def test_partitions_that_are_gone_meanwhile_are_left_out() -> None:
     assert decide_continue_epochs(IMAGE, gone, {}).changes == ()
 
 
-def test_producer_ids_continue_far_behind_the_largest_in_the_logs() -> None:
+def test_producer_ids_continue_far_after_the_largest_in_the_logs() -> None:
     after = replayed(IMAGE, decide_continue_producer_ids(IMAGE, [log(0, producer_id=1_500), log(1)]))
     assert decide_allocate_block(after.producer_ids).response.start == 1_501 + PRODUCER_IDS_SKIPPED
     assert decide_continue_producer_ids(after, []).changes == ()

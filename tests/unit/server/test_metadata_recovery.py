@@ -1,6 +1,7 @@
 """Starts with metadata that are older than the logs."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from barnabas.base.topic_names import TRANSACTION_TOPIC
 from barnabas.log.log_directory import LogDirectory
 from barnabas.metadata.producer_ids import decide_allocate_block
 from barnabas.metadata.restored_backup import EPOCHS_SKIPPED, PRODUCER_IDS_SKIPPED
+from barnabas.metadata.store import StoreChange
 from support.batches import batch
 from support.images import new_topic
 from support.loop import on_loop
@@ -60,10 +62,12 @@ async def test_a_continuation_that_is_interrupted_is_made_by_the_next_start(
     backup = await backup_before_a_producer(tmp_path, 7)
     commit = MemoryStore.commit
 
-    async def fail_later(store: MemoryStore, *arguments: object, **options: object) -> int:
+    async def fail_later(
+        store: MemoryStore, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""
+    ) -> int:
         if store.revision > backup_revision:
             raise asyncio.CancelledError
-        return await commit(store, *arguments, **options)  # type: ignore[arg-type]
+        return await commit(store, reads, changes, commit_id)
 
     backup_revision = backup.revision
     with monkeypatch.context() as patched:

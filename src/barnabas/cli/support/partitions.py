@@ -108,13 +108,13 @@ def print_results(
     :param tolerated: Names of tolerated error codes, and the texts printed for them.
     """
     if as_json:
-        print_json([_as_json(tp, error) for tp, error in results.items()])
+        print_json([result_json(tp, error) for tp, error in results.items()])
     for tp, error in results.items() if not as_json else ():
         if error is None or error.code.name in tolerated:
             print(f"{tp}: {success if error is None else tolerated[error.code.name]}")
     raise_all(error for error in results.values() if error and error.code.name not in tolerated)
 
 
-def _as_json(tp: TopicPartition, error: KafkaError | None) -> dict[str, object]:
+def result_json(tp: TopicPartition, error: KafkaError | None) -> dict[str, object]:
     code, message = (None, None) if error is None else (error.code.name, error.message)
     return {"topic": tp.topic, "partition": tp.partition, "error": code, "message": message}

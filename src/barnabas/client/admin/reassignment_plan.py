@@ -19,7 +19,7 @@ def plan_reassignments(
     far as every broker has one. Then each topic, and all of them together, are spread evenly over the brokers.
 
     :param replicas: The replicas of all partitions.
-    :param racks: The brokers that shall have the replicas, and their racks.
+    :param racks: The brokers to spread the replicas over, and their racks.
     :raises ValueError: If a partition has more replicas than there are brokers.
     """
     factor = max(map(len, replicas.values()), default=0)
