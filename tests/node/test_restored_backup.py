@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.admin import raise_errors
 from barnabas.testing import EmbeddedCluster
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from support.admin import create, new_topic
@@ -86,8 +88,9 @@ def test_leaders_of_a_cluster_continue_after_the_epochs_of_their_logs(
         assert values == [b"1", b"2", b"3", b"after"]
 
 
-def test_brokers_that_start_later_need_not_notice_it(cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    """Commits of the first broker hide from them that the metadata went back."""
+def test_no_broker_allocates_used_producer_ids_although_commits_hide_from_some_that_the_metadata_went_back(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
     store = store_of(cluster)
     back_up(store, tmp_path / "backup")
     used = []
@@ -105,6 +108,29 @@ def test_brokers_that_start_later_need_not_notice_it(cluster: EmbeddedCluster, t
     for node_id in (1, 2, 3):
         with Wire(cluster.brokers[node_id].port) as wire:
             assert producer_id(wire) > max(used) + 1_000
+
+
+def test_a_replica_that_was_moved_after_the_backup_does_not_lead_before_it_has_the_records(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    """Neither on a broker that notices the restoration, nor on one from which commits hide it."""
+    store, moved = store_of(cluster), [TopicPartition("t", 0), TopicPartition("t", 1)]
+    raise_errors(
+        cluster.client.admin.alter_partition_reassignments({moved[0]: [1, 2], moved[1]: [3, 2]}).values()
+    )
+    until(lambda: [cluster.in_sync("t", index) for index in range(2)] == [[1, 2], [2, 3]])
+    back_up(store, tmp_path / "backup")
+    raise_errors(cluster.client.admin.alter_partition_reassignments({moved[0]: [2], moved[1]: [2]}).values())
+    until(lambda: [cluster.in_sync("t", index) for index in range(2)] == [[2], [2]])
+    for index in range(2):
+        cluster.produce("t", "kept", partition=index)
+    for node_id in (1, 2, 3):
+        cluster.shut_down(node_id)
+    restore(tmp_path / "backup", store)
+    for node_id in (1, 3, 2):
+        cluster.restart(node_id)
+    until(lambda: [cluster.in_sync("t", index) for index in range(2)] == [[1, 2], [2, 3]])
+    assert [record.value for record in cluster.records("t")] == [b"kept", b"kept"]
 
 
 def test_a_broker_allocates_no_producer_ids_that_are_in_its_logs(tmp_path: Path) -> None:

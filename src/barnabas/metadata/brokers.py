@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from barnabas.metadata.image import MetadataImage
 
 
+#: A log directory that a broker has had, and has no more (KIP-858, `DirectoryId.LOST`).
+LOST_LOG_DIR = bytes(15) + b"\x01"
+
+
 class Endpoint(NamedTuple):
     """The advertised address of one listener of a broker."""
 

@@ -6,6 +6,9 @@ from barnabas.metadata.record_type import RecordType, Table
 #: As in Apache Kafka (`ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`).
 BLOCK_COUNT = 1000
 
+#: Other brokers may have larger ids in their logs than the one that continues after its own.
+SKIPPED_COUNT = 1_000 * BLOCK_COUNT
+
 KEY = "next"
 
 PRODUCER_IDS: RecordType[int] = RecordType("producer_ids", int, int)
@@ -19,7 +22,9 @@ def decide_allocate_block(table: Table[int]) -> Decision[range]:
 
 
 def decide_continue_after(table: Table[int], used: int) -> Decision[None]:
-    """Allocate only ids that are larger than one that is used; -1 for none."""
-    if used < table.get(KEY, 0):
-        return Decision(None)
-    return Decision(None, (PRODUCER_IDS.put(KEY, used + 1),), {PRODUCER_IDS.key(KEY): table.revision(KEY)})
+    """Skip the ids that may be in use.
+
+    :param used: The largest id in the logs of one broker; -1 for none.
+    """
+    first = max(used + 1, table.get(KEY, 0)) + SKIPPED_COUNT
+    return Decision(None, (PRODUCER_IDS.put(KEY, first),), {PRODUCER_IDS.key(KEY): table.revision(KEY)})

@@ -8,15 +8,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from barnabas.base.ids import TopicIdPartition
+from barnabas.metadata.brokers import BROKERS, LOST_LOG_DIR
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import PartitionChange, partition_decision
-from barnabas.metadata.producer_ids import BLOCK_COUNT, decide_continue_after
+from barnabas.metadata.producer_ids import decide_continue_after
 from barnabas.metadata.topic_recovery import FoundLog
 
-#: Other brokers may have later epochs and ids than the one that continues them.
+#: Other brokers may have later epochs in their logs than the one that continues them.
 EPOCHS_SKIPPED = 1_000
-PRODUCER_IDS_SKIPPED = 1_000 * BLOCK_COUNT
 
 #: No partition has had so many leaders since a backup: the epoch in the log is damaged, which no checksum covers.
 EPOCHS_AHEAD_MAX = 1_000_000
@@ -60,5 +60,18 @@ def decide_continue_epochs(
 
 def decide_continue_producer_ids(image: MetadataImage, logs: Collection[FoundLog]) -> Decision[None]:
     """Allocate no producer ids that are in the logs, or may be in those of other brokers."""
-    used = max((log.producer_id for log in logs), default=-1)
-    return decide_continue_after(image.producer_ids, used + PRODUCER_IDS_SKIPPED)
+    return decide_continue_after(image.producer_ids, max((log.producer_id for log in logs), default=-1))
+
+
+def decide_distrust_log_dirs(image: MetadataImage) -> Decision[None]:
+    """Let each broker find at its next start that it has lost those of its replicas that have no log.
+
+    Since the backup, a replica may have been moved, or its topic been deleted: without a log it must not lead.
+    """
+    distrusted = {
+        key: replace(broker, log_dirs=(*broker.log_dirs, LOST_LOG_DIR))
+        for key, broker in image.brokers.items()
+        if LOST_LOG_DIR not in broker.log_dirs
+    }
+    puts = tuple(BROKERS.put(key, broker) for key, broker in distrusted.items())
+    return Decision(None, puts, {BROKERS.key(key): image.brokers.revision(key) for key in distrusted})

@@ -42,8 +42,8 @@ def decide_recover_topics(
     """Create topics for logs, each on this broker alone, if the cluster has no topics yet.
 
     A topic is created if its logs have the same topic id and no partition is missing; those of coordinators get their
-    configs. Leader epochs continue after those in the logs, and producer ids after those in use: a new producer with an
-    old id would seem to repeat the batches of the old one.
+    configs. Leader epochs continue after those in the logs, and producer ids after those in use, also if no topic is
+    created: a new producer with an old id would seem to repeat the batches of the old one.
 
     :returns: The names of the created topics.
     """
@@ -73,7 +73,7 @@ def decide_recover_topics(
             configs = internal_topic(topic.name, config, 1).configs or {}
             own = {key: value for key, value in configs.items() if value is not None}
             changes.append(TOPIC_CONFIGS.put(topic.name, own))
-    if topics:
+    if epochs:
         continued = decide_continue_after(image.producer_ids, largest_producer_id)
         changes += continued.changes
         reads.update(continued.reads)

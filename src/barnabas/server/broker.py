@@ -14,7 +14,7 @@ from barnabas.config.definition import ConfigError
 from barnabas.config.keys.barnabas import FAILURE_DETECTION_KEY
 from barnabas.config.listener_validation import check_listeners
 from barnabas.log.log_directory import LogDirectory
-from barnabas.metadata.brokers import BrokerRegistration
+from barnabas.metadata.brokers import LOST_LOG_DIR, BrokerRegistration
 from barnabas.metadata.features import decide_finalize, supported_features
 from barnabas.metadata.scram import decide_add_user
 from barnabas.metadata.store import Store
@@ -250,7 +250,7 @@ class BrokerServer:
         log_manager = self.parts.log_manager
         before = self.parts.metadata.image.brokers.get(str(self._config.node_id))
         is_clean = before is not None and await asyncio.to_thread(
-            log_manager.was_closed_cleanly, before.epoch, before.log_dirs
+            log_manager.was_closed_cleanly, before.epoch, set(before.log_dirs) - {LOST_LOG_DIR}
         )
         await self.lifecycle.start(is_clean=is_clean, lost=self.parts.lost_replicas)
         await self.parts.replicas.open_empty(self.parts.lost_replicas)

@@ -17,6 +17,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.restored_backup import (
     decide_continue_epochs,
     decide_continue_producer_ids,
+    decide_distrust_log_dirs,
     is_newer,
     newer_epochs,
 )
@@ -35,9 +36,10 @@ _log = get_logger("barnabas.server")
 
 async def recover_metadata(config: BrokerConfig, metadata: MetadataWriter, log_manager: LogManager) -> None:
     """Complete the metadata with what the loaded logs show, before the broker leads or follows a partition."""
-    if not metadata.image.topics:
+    image = metadata.image
+    if not (image.topics or image.deleted_topics or image.trashed_topics):
         await _recover_topics(config, metadata, log_manager)
-    elif _is_older_than_logs(metadata.image, _known_revision(log_manager), log_manager.logs):
+    elif _is_older_than_logs(image, _known_revision(log_manager), log_manager.logs):
         await _continue_after_logs(metadata, log_manager)
 
 
@@ -73,7 +75,7 @@ def _is_older_than_logs(
 
 
 async def _continue_after_logs(metadata: MetadataWriter, log_manager: LogManager) -> None:
-    """Begin leader epochs and producer ids that are later than those in the logs.
+    """Begin leader epochs and producer ids that are later than those in the logs, and distrust replicas without a log.
 
     This changes all partitions, because its commits hide from other brokers that the metadata went back. If it is
     interrupted, the next start does it again.
@@ -90,6 +92,7 @@ async def _continue_after_logs(metadata: MetadataWriter, log_manager: LogManager
         revision=image.revision,
         logs_count=len(found),
     )
+    await metadata.write(decide_distrust_log_dirs)
     await metadata.write(lambda image: decide_continue_producer_ids(image, found))
     newer = newer_epochs(image, found)
     partitions = [

@@ -115,7 +115,8 @@ def lost_replicas(
     """Return the replicas without a log, if the broker no longer has a log directory that it had at its last start.
 
     If it has all of them, replicas without a log were assigned to it after it had stopped. If it was unregistered, its
-    directories are not known, and a replica that it still has may have been in another one.
+    directories are not known, and a replica that it still has may have been in another one. After the restoration of a
+    backup, none of the brokers has all of its directories.
     """
     broker = image.brokers.get(str(broker_id))
     present = {directory.directory_id for directory in log_manager.directories}
@@ -131,7 +132,8 @@ def lost_replicas(
     )
     if lost:
         _log.error(
-            "log directories are missing; partitions without another in-sync replica have no leader until "
+            "replicas have no logs: a log directory is missing, or a backup of the metadata is older than a move or a "
+            "deletion; partitions without another in-sync replica have no leader until "
             "`barnabas elections --unclean`, which makes them empty",
             replicas_count=len(lost),
         )

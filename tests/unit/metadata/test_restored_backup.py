@@ -1,14 +1,15 @@
 """Metadata that is older than the logs."""
 
 from barnabas.base.ids import ZERO_UUID, TopicIdPartition
+from barnabas.metadata.brokers import LOST_LOG_DIR
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.producer_ids import decide_allocate_block
+from barnabas.metadata.producer_ids import SKIPPED_COUNT, decide_allocate_block
 from barnabas.metadata.restored_backup import (
     EPOCHS_AHEAD_MAX,
     EPOCHS_SKIPPED,
-    PRODUCER_IDS_SKIPPED,
     decide_continue_epochs,
     decide_continue_producer_ids,
+    decide_distrust_log_dirs,
     is_newer,
     newer_epochs,
 )
@@ -57,5 +58,18 @@ def test_partitions_that_are_gone_meanwhile_are_left_out() -> None:
 
 def test_producer_ids_continue_far_after_the_largest_in_the_logs() -> None:
     after = replayed(IMAGE, decide_continue_producer_ids(IMAGE, [log(0, producer_id=1_500), log(1)]))
-    assert decide_allocate_block(after.producer_ids).response.start == 1_501 + PRODUCER_IDS_SKIPPED
-    assert decide_continue_producer_ids(after, []).changes == ()
+    assert decide_allocate_block(after.producer_ids).response.start == 1_501 + SKIPPED_COUNT
+
+
+def test_producer_ids_continue_far_after_those_of_the_metadata_if_the_logs_have_smaller_ones() -> None:
+    before = replayed(IMAGE, decide_allocate_block(IMAGE.producer_ids))
+    after = replayed(before, decide_continue_producer_ids(before, [log(0, producer_id=7)]))
+    last = decide_allocate_block(IMAGE.producer_ids).response.stop
+    assert decide_allocate_block(after.producer_ids).response.start == last + SKIPPED_COUNT
+
+
+def test_no_broker_has_all_log_directories_that_it_had_before_the_restoration() -> None:
+    after = replayed(IMAGE, decide_distrust_log_dirs(IMAGE))
+    for key, broker in IMAGE.brokers.items():
+        assert after.brokers[key].log_dirs == (*broker.log_dirs, LOST_LOG_DIR)
+    assert decide_distrust_log_dirs(after).changes == ()

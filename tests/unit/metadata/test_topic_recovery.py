@@ -3,7 +3,7 @@ from collections.abc import Iterable
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.producer_ids import decide_allocate_block
+from barnabas.metadata.producer_ids import BLOCK_COUNT, SKIPPED_COUNT, decide_allocate_block
 from barnabas.metadata.store import NEVER
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.topic_recovery import FoundLog, decide_recover_topics
@@ -21,7 +21,7 @@ def test_logs_become_topics_on_this_broker_only() -> None:
     found = [FoundLog("t", A, 1), FoundLog("u", B, 0), FoundLog("t", A, 0)]
     decision = recover(cluster(1), 7, found)
     assert decision.response == ["t", "u"]
-    assert decision.reads == {"topics/t": NEVER, "topics/u": NEVER}
+    assert decision.reads == {"topics/t": NEVER, "topics/u": NEVER, "producer_ids/next": NEVER}
     after = replayed(cluster(1), decision)
     assert dict(after.topics) == {"t": TopicImage("t", A, ((7,), (7,))), "u": TopicImage("u", B, ((7,),))}
 
@@ -32,7 +32,7 @@ def test_a_topic_with_missing_partitions_is_skipped() -> None:
 
 
 def test_a_topic_whose_logs_have_different_ids_is_skipped() -> None:
-    assert recover(cluster(1), 1, [FoundLog("t", A, 0), FoundLog("t", B, 0)]).changes == ()
+    assert recover(cluster(1), 1, [FoundLog("t", A, 0), FoundLog("t", B, 0)]).response == []
 
 
 def test_topics_of_coordinators_are_recovered_with_their_required_configs() -> None:
@@ -67,12 +67,13 @@ def test_an_empty_disk_changes_nothing() -> None:
 def test_producer_ids_continue_after_those_in_the_logs() -> None:
     found = [FoundLog("t", A, 0, 41), FoundLog("u", B, 0, 7), FoundLog("u", B, 1)]
     after = replayed(cluster(1), recover(cluster(1), 1, found))
-    assert decide_allocate_block(after.producer_ids).response.start == 42
-    again = recover(cluster(1), 1, [FoundLog("t", A, 0)])
-    assert decide_allocate_block(replayed(cluster(1), again).producer_ids).response.start == 0
+    assert decide_allocate_block(after.producer_ids).response.start == 42 + SKIPPED_COUNT
+    incomplete = recover(cluster(1), 1, [FoundLog("t", A, 1, 41)])
+    after = replayed(cluster(1), incomplete)
+    assert decide_allocate_block(after.producer_ids).response.start == 42 + SKIPPED_COUNT
 
 
 def test_producer_ids_never_decrease() -> None:
     later = replayed(cluster(1), decide_allocate_block(cluster(1).producer_ids))
     after = replayed(later, recover(later, 1, [FoundLog("t", A, 0, 41)]))
-    assert decide_allocate_block(after.producer_ids).response.start == 1000
+    assert decide_allocate_block(after.producer_ids).response.start == BLOCK_COUNT + SKIPPED_COUNT

@@ -8,9 +8,11 @@ import pytest
 
 from barnabas.base.topic_names import TRANSACTION_TOPIC
 from barnabas.log.log_directory import LogDirectory
-from barnabas.metadata.producer_ids import decide_allocate_block
-from barnabas.metadata.restored_backup import EPOCHS_SKIPPED, PRODUCER_IDS_SKIPPED
+from barnabas.metadata.producer_ids import SKIPPED_COUNT, decide_allocate_block
+from barnabas.metadata.restored_backup import EPOCHS_SKIPPED
 from barnabas.metadata.store import StoreChange
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
+from barnabas.metadata.trash import TrashEntry
 from support.batches import batch
 from support.images import new_topic
 from support.loop import on_loop
@@ -46,13 +48,42 @@ async def test_a_store_that_is_behind_the_revision_in_the_log_directory_is_conti
     backup = await backup_before_a_producer(tmp_path, 1_500)
     async with running_node(tmp_path, backup) as node:
         assert epochs(node) == [EPOCHS_SKIPPED] * 2
-        assert (
-            decide_allocate_block(node.broker.image.producer_ids).response.start
-            > 1_500 + PRODUCER_IDS_SKIPPED
-        )
+        assert decide_allocate_block(node.broker.image.producer_ids).response.start > 1_500 + SKIPPED_COUNT
         assert node.partition("t").log.latest_epoch == EPOCHS_SKIPPED
     async with running_node(tmp_path, backup) as node:
         assert epochs(node) == [EPOCHS_SKIPPED] * 2, "only once"
+
+
+@on_loop
+async def test_producer_ids_continue_if_the_backup_has_only_topics_in_the_trash(tmp_path: Path) -> None:
+    async with running_node(tmp_path, store := MemoryStore()) as node:
+        await node.create(new_topic("t"))
+        trash = TrashEntry(1_700_000_000_000, "User:alice")
+        await node.broker.metadata.write(
+            lambda image: decide_delete(image, [TopicToDelete("t")], trash=trash)
+        )
+        backup = backup_of(store)
+        await node.create(new_topic("later"))
+        records = batch(b"x", producer_id=1_500, producer_epoch=0, base_sequence=0)
+        node.partition("later").append_as_leader(records, 1)
+    async with running_node(tmp_path, backup) as node:
+        assert decide_allocate_block(node.broker.image.producer_ids).response.start > 1_500 + SKIPPED_COUNT
+
+
+@on_loop
+async def test_the_replicas_of_a_topic_that_was_purged_after_the_backup_are_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with running_node(tmp_path, store := MemoryStore()) as node:
+        await node.create(new_topic("t"), new_topic("purged"))
+        backup = backup_of(store)
+        await node.broker.metadata.write(lambda image: decide_delete(image, [TopicToDelete("purged")]))
+        await node.create(new_topic("later"))
+    async with running_node(tmp_path, backup):
+        pass
+    [error] = [line for line in capsys.readouterr().err.splitlines() if "[error]" in line]
+    assert "replicas have no logs" in error
+    assert "replicas_count=1" in error
 
 
 @on_loop
