@@ -17,7 +17,9 @@ from barnabas.log.trash.trash import TrashedLogs
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest
 from barnabas.wire.errors import ErrorCode
+from barnabas.wire.isolation import Isolation
 from support.audit import AUDITED, changes, published
+from support.transactions import BEFORE_IMPLICIT, transactional, transactional_produce_request
 from support.waiting import until
 from support.wire import Wire
 
@@ -82,6 +84,23 @@ def test_a_topic_that_was_deleted_by_mistake_is_undeleted(
     published(kafka, "topic/orders", "in the trash", None)
     marks = [each[1:] for each in changes(kafka, "topic/orders") if each[0] == "in the trash"]
     assert [(before is None, after is None) for before, after in marks] == [(True, False), (False, True)]
+
+
+@pytest.mark.kafka_settings({"transaction.partition.verification.enable": "false"})
+def test_a_transaction_that_was_open_is_aborted_so_that_consumers_do_not_wait_for_its_end(
+    kafka: EmbeddedBroker, run: Run
+) -> None:
+    kafka.create_topic("orders")
+    with Wire(kafka.port) as wire:
+        wire.ask(transactional_produce_request("orders", transactional(77, 0, b"x")), BEFORE_IMPLICIT)
+        run("topics", "delete", "orders")
+        run("topics", "undelete", "orders")
+        kafka.produce("orders", "after")
+        request = wire.fetch_request("orders", 0)
+        request.isolation_level = Isolation.READ_COMMITTED
+        [read] = wire.ask(request).responses[0].partitions
+    assert [aborted.producer_id for aborted in read.aborted_transactions] == [77]
+    assert read.last_stable_offset == read.high_watermark == 3
 
 
 @pytest.mark.parametrize("kill", [False, True])

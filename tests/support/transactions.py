@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from barnabas.replication.partition import Partition
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -33,6 +34,12 @@ def transactional(
         transactional=transactional,
         **options,
     )
+
+
+def begin_transaction(partition: Partition, producer_id: int, *values: bytes, sequence: int = 0) -> None:
+    """Append the first batch of a transaction, as if its coordinator had verified it."""
+    verification = partition.log.producers.start_verification(producer_id, 0, sequence, bumps_epochs=False)
+    partition.append_as_leader(transactional(producer_id, sequence, *values), -1, verification)
 
 
 def transactional_produce_request(

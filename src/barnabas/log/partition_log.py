@@ -69,6 +69,8 @@ class PartitionLog:
         self.high_watermark = log_start_offset
         #: Everything before this offset has been compacted; may be outside the log after a truncation.
         self.cleaner_offset = 0
+        #: Log end offset when the log left the trash, until this replica leads; 0 if it was not there.
+        self.left_trash_at = 0
         #: Behind this offset records may be missing after a power failure; see `LoadedSegments.gap_offset`.
         self.gap_offset: int | None = None
         #: Number of truncations so far; shows a reader of a copy of the log whether the copy is still valid.

@@ -15,6 +15,7 @@ from barnabas.metadata.isr import IsrChange
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
 from barnabas.replication.delayed_fetch import DelayedFetch
 from barnabas.replication.follower_session import FollowerSession
+from barnabas.replication.open_transactions import abort_from_trash
 from barnabas.replication.watermark_waits import WatermarkWaits
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
@@ -131,6 +132,8 @@ class Partition:
         if self.is_leader and self.log.latest_epoch != self.leader_epoch:
             self._epoch_start_offset = self.log.log_end_offset
             self.log.begin_epoch(self.leader_epoch)
+        if self.is_leader and self.log.left_trash_at:
+            self._grown(abort_from_trash(self.log, self.leader_epoch))
 
     @property
     def is_leader(self) -> bool:

@@ -10,7 +10,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
 from support.batches import batch, values_of
 from support.loop import in_virtual_time
-from support.transactions import transactional
+from support.transactions import begin_transaction
 
 Make = Callable[..., Partition]
 ALL, LEADER = -1, 1
@@ -343,12 +343,6 @@ async def test_statistics_have_the_leader_and_waiters(make_partition: Make) -> N
     found = partition.statistics()
     assert (found["leader"], found["leader_epoch"], found["isr"]) == (1, 3, (1, 2))
     assert (found["delayed_fetches_count"], found["log_end_offset"]) == (1, 0)
-
-
-def begin_transaction(partition: Partition, producer_id: int, *values: bytes, sequence: int = 0) -> None:
-    verification = partition.log.producers.start_verification(producer_id, 0, sequence, bumps_epochs=False)
-    records = transactional(producer_id, sequence, *values)
-    partition.append_as_leader(records, LEADER, verification)
 
 
 @in_virtual_time

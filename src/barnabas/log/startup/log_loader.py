@@ -95,6 +95,7 @@ def open_logs(
         except (MalformedFile, KafkaError) as error:
             raise OSError(f"{name}: {error}") from error
         log.cleaner_offset = cleaner_offset
+        log.left_trash_at = 0 if state is None else log.log_end_offset
         return Opened(directory, log, has_move_mark(path), is_restored=state is not None)
 
     partitions = list(directory.partitions_on_disk())

@@ -203,7 +203,7 @@ class TrashedLogs:
                     damaged, directory.path / renamed_directory(tp, self._log_manager.random, STRAY_SUFFIX)
                 )
             return None
-        log.cleaner_offset = state.cleaner_offset
+        log.cleaner_offset, log.left_trash_at = state.cleaner_offset, log.log_end_offset
         return log
 
     def register_log(self, directory: LogDirectory, log: PartitionLog) -> None:
