@@ -13,6 +13,7 @@ from barnabas.client.admin.model import NewTopic
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker, EmbeddedCluster
+from barnabas.wire.barnabas_messages.describe_trash import DescribeTrashRequest
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -451,3 +452,22 @@ def test_brokers_that_share_the_directory_of_the_metadata_keep_the_use_of_acls_a
     with EmbeddedCluster(2, settings):
         pass
     assert {path.name for path in tmp_path.glob("acl-use*")} == {"acl-use-1.json", "acl-use-2.json"}
+
+
+def test_the_sizes_of_topics_in_the_trash_are_those_on_all_brokers(cluster: EmbeddedCluster) -> None:
+    cluster.create_topic("trashed", partitions=2, replication_factor=1)
+    for index in range(2):
+        cluster.produce("trashed", b"x" * 1000, partition=index)
+    cluster.client.admin.delete_topics(["trashed"])
+
+    def sizes_bytes() -> list[int]:
+        found = []
+        for node_id in cluster.brokers:
+            with Wire(port_of(cluster, node_id)) as wire:
+                topics = wire.ask(DescribeTrashRequest()).topics
+                found += [topic.size_bytes for topic in topics if topic.name == "trashed"]
+        return found
+
+    until(lambda: sum(map(bool, sizes_bytes())) == 2)
+    [described] = [topic for topic in cluster.client.admin.describe_trash() if topic.name == "trashed"]
+    assert described.size_bytes == sum(sizes_bytes())

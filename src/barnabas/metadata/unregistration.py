@@ -12,14 +12,16 @@ from barnabas.metadata.partition_change_builder import (
     build_partition_change,
     partition_puts,
 )
+from barnabas.metadata.topic_deletion import decide_remove_deleted
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 def decide_unregister(
     image: MetadataImage, broker_id: int, rules: ElectionRules = DEFAULT_RULES
 ) -> Decision[None]:
-    """Remove a broker, and elect other leaders for its partitions. Its replicas stay assigned until they are
-    reassigned.
+    """Remove a broker, and elect other leaders for its partitions.
+
+    Its replicas stay assigned until they are reassigned. Its logs of deleted topics are not waited for any more.
 
     :raises KafkaError: BROKER_ID_NOT_REGISTERED; INVALID_REQUEST for a broker that is up.
     """
@@ -32,7 +34,9 @@ def decide_unregister(
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     changes, reads = partition_puts(image, _partitions_without_broker(image, broker_id, rules))
     reads[BROKERS.key(key)] = image.brokers.revision(key)
-    return Decision(None, (*changes, BROKERS.remove(key)), reads)
+    deleted = [topic.topic_id for topic in image.deleted_topics.values() if broker_id in topic.brokers]
+    reported = decide_remove_deleted(image, deleted, broker_id)
+    return Decision(None, (*changes, *reported.changes, BROKERS.remove(key)), {**reads, **reported.reads})
 
 
 def _partitions_without_broker(

@@ -12,8 +12,9 @@ from barnabas.metadata.election_rules import ElectionRules
 from barnabas.metadata.elections import decide_elect_preferred
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_replication import decide_replicate_internal_topics
+from barnabas.metadata.internal_topics import BROKER_TOPICS
 from barnabas.metadata.topic_rotation import TopicRotation
-from barnabas.metadata.topics import NO_LEADER
+from barnabas.metadata.topics import NO_LEADER, TOPICS
 from barnabas.metadata.woken_task import WokenTask
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.telemetry import names
@@ -90,6 +91,7 @@ class Controller:
         topics = changed.of(TOPIC_CONFIGS)
         if (
             changed.contains_any_of(_FOLLOWED)
+            or not BROKER_TOPICS.isdisjoint(changed.of(TOPICS))  # a broker may have joined meanwhile
             or len(topics) > CHECKED_TOPICS_COUNT
             or any(_may_elect(after, name) for name in topics)
         ):

@@ -2,6 +2,7 @@ import pytest
 
 from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_remove_deleted
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
 from barnabas.metadata.unregistration import decide_unregister
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -34,6 +35,15 @@ def test_a_dead_broker_is_unregistered_and_leads_nothing() -> None:
 def test_a_partition_without_other_replicas_stays_without_a_leader() -> None:
     [state] = states(replayed(IMAGE, decide_unregister(IMAGE, 2)), "lonely")
     assert (state.leader, state.isr) == (NO_LEADER, (2,))
+
+
+def test_its_logs_of_deleted_topics_are_not_waited_for() -> None:
+    image = replayed(IMAGE, decide_delete(IMAGE, [TopicToDelete("t"), TopicToDelete("lonely")]))
+    for broker_id in (1, 3):
+        rows = [topic.topic_id for topic in image.deleted_topics.values()]
+        image = replayed(image, decide_remove_deleted(image, rows, broker_id))
+    assert [topic.brokers for topic in image.deleted_topics.values()] == [(2,), (2,)]
+    assert not replayed(image, decide_unregister(image, 2)).deleted_topics
 
 
 def test_an_active_broker_is_not_unregistered() -> None:

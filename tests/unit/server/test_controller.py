@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from barnabas.base.topic_names import GROUP_TOPIC
 from barnabas.metadata.broker_lifecycle import JoiningReplicas, decide_join, decide_register_in_new_epoch
 from barnabas.metadata.brokers import SESSIONS, decide_register
 from barnabas.metadata.configs import TOPIC_CONFIGS
@@ -31,7 +32,7 @@ async def until_quiet() -> None:
 
 @asynccontextmanager
 async def controllers(
-    count: int, partitions_count: int = 1, changes_max: int = CHANGES_MAX
+    count: int, partitions_count: int = 1, changes_max: int = CHANGES_MAX, replication_factor: int = 1
 ) -> AsyncIterator[tuple[MemoryStore, list[Controller], MetadataWriter]]:
     """Run the controllers of brokers 1, 2, ... over one store, with a topic that broker 1 prefers to lead."""
     store = MemoryStore(changes_max=changes_max)
@@ -47,7 +48,7 @@ async def controllers(
         lambda image: decide_create(image, [topic], RULES, random.Random(1), validate_only=False)
     )
     running = [
-        Controller(number, writer, lambda *_: 1, rules_of(writer), 10.0)
+        Controller(number, writer, lambda *_: replication_factor, rules_of(writer), 10.0)
         for number, writer in enumerate(writers, 1)
     ]
     for controller in running:
@@ -117,6 +118,19 @@ async def test_the_partitions_of_a_dead_broker_are_changed_in_commits_that_the_s
         await asyncio.sleep(11)  # the preferred leader leads again
         await until_quiet()
         assert {last.image.partition(topic, index).leader for index in range(20)} == {1}
+
+
+@in_virtual_time
+async def test_an_internal_topic_gets_replicas_on_a_broker_that_joined_while_it_was_created() -> None:
+    """The creation was decided before, and does not depend on brokers that it does not use."""
+    async with controllers(2, replication_factor=2) as (_, _, last):
+        topic = manually_assigned(GROUP_TOPIC, [1])
+        await last.write(
+            lambda image: decide_create(image, [topic], RULES, random.Random(1), validate_only=False)
+        )
+        await until_quiet()
+        state = last.image.partition(last.image.topics[GROUP_TOPIC], 0)
+        assert (state.replicas, state.adding) == ((1, 2), (2,))
 
 
 @in_virtual_time

@@ -32,7 +32,7 @@ def error_response(_request: DescribeTrashRequest, error: KafkaError) -> Describ
     needs_latest_metadata=True,
 )
 async def handle(context: RequestContext, _request: DescribeTrashRequest) -> DescribeTrashResponse:
-    """Return the topics with their sizes on disk; the latest deleted first."""
+    """Return the topics with their sizes on the disks of this broker; the latest deleted first."""
     broker = context.broker
     trashed = sorted(broker.image.trashed_topics.values(), key=lambda topic: -topic.deleted_ms)
     names = {topic.name for topic in trashed}

@@ -39,7 +39,6 @@ from barnabas.config.alter_op import AlterConfigOp
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.acls import AclBinding, AclFilter
 from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseRequest
-from barnabas.wire.barnabas_messages.describe_trash import DescribeTrashRequest
 from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.features import UpgradeType
@@ -452,7 +451,7 @@ class Admin:
 
         :raises KafkaError: UNSUPPORTED_VERSION from other brokers.
         """
-        return trash.parse_describe_trash_response(await self.send(DescribeTrashRequest()))
+        return await trash.describe_trash(self.cluster)
 
     async def undelete_topic(self, topic: trash.Trashed, new_name: str | None = None) -> trash.UndeletedTopic:
         """Restore a topic from the trash, under another name if one is given.

@@ -81,8 +81,8 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
               "How long a deleted topic can be undeleted, in milliseconds. Its records stay on disk for "
               "this time; with 0, topics are deleted immediately.", since="Barnabas"),
     ConfigKey("barnabas.trash.retention.bytes", LONG, -1, Range(-1), READ_ONLY, HONOURED,
-              "Maximum total size in bytes of deleted topics in the trash; the oldest are purged first. -1 means no "
-              "limit.", since="Barnabas"),
+              "Maximum total size in bytes of deleted topics in the trash of the broker; the oldest are purged "
+              "first. -1 means no limit.", since="Barnabas"),
     ConfigKey("barnabas.log.format", STRING, "console", OneOfIgnoreCase(("console", "json")), READ_ONLY,
               HONOURED,
               "Format of log lines: text (console) or one JSON object per line (json).",

@@ -1,11 +1,14 @@
 """The trash of deleted topics, which only Barnabas has."""
 
+import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from barnabas.base.ids import ZERO_UUID
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check, error_for
-from barnabas.wire.barnabas_messages.describe_trash import DescribeTrashResponse
+from barnabas.wire.barnabas_messages.describe_trash import DescribeTrashRequest, DescribeTrashResponse
 from barnabas.wire.barnabas_messages.purge_topics import (
     PurgeTopicsRequest,
     PurgeTopicsResponse,
@@ -21,7 +24,7 @@ class TrashedTopicDescription(NamedTuple):
     name: str
     topic_id: bytes
     partitions: int
-    size_bytes: int
+    size_bytes: int  #: of its logs on all brokers that respond
     deleted_ms: int
     deleted_by: str
     expires_ms: int
@@ -41,6 +44,27 @@ class Trashed(NamedTuple):
 
     name: str
     topic_id: bytes = ZERO_UUID
+
+
+async def describe_trash(cluster: ClusterClient) -> list[TrashedTopicDescription]:
+    """Return the topics in the trash, the latest deleted first.
+
+    :raises KafkaError: UNSUPPORTED_VERSION from brokers that are not Barnabas.
+    """
+    nodes = sorted(cluster.metadata.nodes)
+    outcomes = await asyncio.gather(
+        *(cluster.send(DescribeTrashRequest(), node) for node in nodes), return_exceptions=True
+    )
+    responses = [outcome for outcome in outcomes if isinstance(outcome, DescribeTrashResponse)]
+    if not responses:
+        responses = [await cluster.retrying(lambda: cluster.send(DescribeTrashRequest()))]
+    found = [topic for response in responses for topic in parse_describe_trash_response(response)]
+    sizes_bytes: Counter[bytes] = Counter()
+    for topic in found:
+        sizes_bytes[topic.topic_id] += topic.size_bytes
+    topics = {topic.topic_id: topic for topic in found}.values()
+    summed = [topic._replace(size_bytes=sizes_bytes[topic.topic_id]) for topic in topics]
+    return sorted(summed, key=lambda topic: -topic.deleted_ms)
 
 
 def parse_describe_trash_response(response: DescribeTrashResponse) -> list[TrashedTopicDescription]:
