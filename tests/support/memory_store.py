@@ -14,6 +14,7 @@ from barnabas.metadata.store import (
     Prefix,
     StoreChange,
     StoreError,
+    StoreMember,
 )
 from support.loop import turns
 
@@ -48,6 +49,9 @@ class MemoryStore:
         self._is_open = asyncio.Event()
         self._is_open.set()
         self._watchers: list[asyncio.Queue[Commit | HistoryLost]] = []
+
+    async def members(self) -> list[StoreMember]:
+        return []
 
     async def load(self) -> tuple[int, list[Item]]:
         return self.revision, [self.items[key] for key in sorted(self.items)]

@@ -14,7 +14,12 @@ from barnabas.cli.support.failures import FAILED
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.output import print_json, print_table
 from barnabas.cli.support.times import format_timestamp
-from barnabas.client.admin.extensions.cluster_status import BrokerStatus, ClusterStatus, UnhealthyPartition
+from barnabas.client.admin.extensions.cluster_status import (
+    BrokerStatus,
+    ClusterStatus,
+    StoreServer,
+    UnhealthyPartition,
+)
 from barnabas.client.admin.status import describe_cluster_status
 from barnabas.client.core.errors import BrokerConnectionError, is_retriable_elsewhere
 from barnabas.wire.errors import KafkaError
@@ -39,6 +44,7 @@ _LOAD_COLUMNS = (
     "bytes in/s",
     "bytes out/s",
 )
+_STORE_COLUMNS = ("metadata store", "name", "role", "version", "bytes")
 _PARTITION_COLUMNS = ("partition", "state", "leader", "replicas", "isr", "min isr")
 
 
@@ -64,9 +70,10 @@ def show_status(
 ) -> None:
     """Show brokers, their metadata and load, and unhealthy partitions.
 
-    Exits with 1 if something is wrong: a broker is fenced or does not respond, its metadata is different or behind, or
-    partitions are offline, under min.insync.replicas or under-replicated. Topics that the principal may not describe
-    are left out. Brokers other than Barnabas do not report all of it.
+    Exits with 1 if something is wrong: a broker is fenced or does not respond, its metadata is different or behind, a
+    server of the metadata store does not serve, or partitions are offline, under min.insync.replicas or
+    under-replicated. Topics that the principal may not describe are left out. Brokers other than Barnabas do not report
+    all of it.
     """
     status = _wait_until_healthy(bootstrap, wait_s)
     if as_json:
@@ -99,6 +106,9 @@ def _print_status(status: ClusterStatus) -> None:
     print_table(_BROKER_COLUMNS, [broker_row(broker) for broker in status.brokers])
     print()
     print_table(_LOAD_COLUMNS, [load_row(broker) for broker in status.brokers])
+    if status.store_servers:
+        print()
+        print_table(_STORE_COLUMNS, [_store_row(server) for server in status.store_servers])
     if status.unhealthy:
         print()
         print_table(
@@ -146,6 +156,16 @@ def load_row(broker: BrokerStatus) -> tuple[object, ...]:
     )
 
 
+def _store_row(server: StoreServer) -> tuple[object, ...]:
+    return (
+        server.address,
+        server.name,
+        server.role or "none",
+        server.version or "?",
+        _known(server.size_bytes),
+    )
+
+
 def _partition_row(partition: UnhealthyPartition) -> tuple[object, ...]:
     return (
         f"{partition.topic}-{partition.partition}",
@@ -169,6 +189,7 @@ def status_json(status: ClusterStatus) -> dict[str, object]:
         "cluster_id": status.cluster_id,
         "controller_id": status.controller_id,
         "metadata_store": status.store,
+        "metadata_store_servers": [server._asdict() for server in status.store_servers],
         "metadata_revision": status.revision,
         "brokers": [_broker_json(broker, status.controller_id) for broker in status.brokers],
         "partitions": status.partitions_count,

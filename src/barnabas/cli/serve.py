@@ -28,7 +28,7 @@ _Store = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        help="Metadata store that brokers share: etcd://HOST:PORT,... or sqlite:FILE.",
+        help="Metadata store that brokers share: etcd://HOST:PORT,... (etcds:// with TLS) or sqlite:FILE.",
     ),
 ]
 _NodeId = Annotated[

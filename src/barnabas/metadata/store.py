@@ -57,6 +57,18 @@ class Commit(NamedTuple):
     commit_id: str = ""  #: chosen by the writer; unique among the writers of a store
 
 
+class StoreMember(NamedTuple):
+    """A server of a store that consists of several, as this process reaches it."""
+
+    address: str
+    name: str = ""
+    role: str = ""  #: "leader", "follower" or "learner"; empty if it does not serve
+    version: str = ""
+    size_bytes: int = -1
+    reason: str = ""  #: why it does not serve
+    member_id: str = ""
+
+
 class Conflict(Exception):
     """A key that the transaction depends on has changed; `revision` is the present one of the store."""
 
@@ -117,6 +129,10 @@ class Store(Protocol):
     @property
     def is_shared(self) -> bool:
         """Whether other processes may write to the store."""
+        ...
+
+    async def members(self) -> list[StoreMember]:
+        """Return the servers of the store, also those that do not answer; empty for a file."""
         ...
 
     async def load(self) -> tuple[int, list[Item]]:

@@ -23,6 +23,7 @@ from barnabas.metadata.store import (
     OutcomeUnknown,
     Store,
     StoreError,
+    StoreMember,
     WentBack,
 )
 from barnabas.telemetry import names
@@ -392,6 +393,9 @@ class MetadataWriter:
     @property
     def store_kind(self) -> str:
         return self._store.kind
+
+    async def store_members(self) -> list[StoreMember]:
+        return await self._store.members()
 
     def register_metrics(self, registry: MetricsRegistry) -> None:
         registry.add_metric(names.METADATA_REVISION, lambda: [({}, self.image.revision)])

@@ -42,7 +42,8 @@ def open_store(config: BrokerConfig, clock: Clock, shutdown: Shutdown) -> Store:
         raise ConfigError(
             STORE_KEY,
             url,
-            "must be empty, sqlite:FILE or etcd://HOST:PORT,HOST:PORT; for example sqlite:data/metadata.sqlite",
+            "must be empty, sqlite:FILE, etcd://HOST:PORT,HOST:PORT, or etcds:// for TLS; for example "
+            "sqlite:data/metadata.sqlite",
         )
     path = Path(url.removeprefix(SQLITE_SCHEME))
     return _open_sqlite(path, config, clock, shutdown, is_shared=True)

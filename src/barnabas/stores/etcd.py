@@ -19,6 +19,7 @@ from barnabas.metadata.store import (
     Prefix,
     StoreChange,
     StoreError,
+    StoreMember,
     WentBack,
 )
 from barnabas.stores.etcd_gateway import Gateway, Refused, decode_answer
@@ -40,6 +41,7 @@ from barnabas.stores.etcd_keys import (
     put,
     revision_of,
 )
+from barnabas.stores.etcd_members import describe_members
 from barnabas.stores.etcd_sessions import EtcdSessions
 from barnabas.telemetry.logs import get_logger
 
@@ -88,6 +90,10 @@ class EtcdStore:
         self.changes_max = OPERATIONS_COUNT_DEFAULT - 1  #: one operation puts the id of the commit
         self._refused_count = sys.maxsize  #: fewest operations that etcd has refused as too many
         self.reopened_watches_count = 0
+
+    async def members(self) -> list[StoreMember]:
+        """Return the member behind each endpoint; see `metadata.store.Store`."""
+        return await describe_members(self._gateway)
 
     async def load(self) -> tuple[int, list[Item]]:
         """Return the store's revision and all items; see `metadata.store.Store`."""

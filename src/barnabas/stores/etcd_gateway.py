@@ -93,7 +93,7 @@ class Gateway:
         """:param endpoints: The first one that answers is used until it fails.
         :param tls: Returns the context of new connections. After it has changed, no request is sent on an older one.
         """
-        self._endpoints = endpoints
+        self.endpoints = endpoints
         self._tls = tls
         self._credentials = credentials
         self._current = 0
@@ -107,7 +107,7 @@ class Gateway:
     @property
     def endpoint(self) -> EtcdEndpoint:
         """The endpoint that is used at present."""
-        return self._endpoints[self._current]
+        return self.endpoints[self._current]
 
     def leave(self, endpoint: EtcdEndpoint) -> None:
         """Use the next endpoint, because this one has failed."""
@@ -115,8 +115,8 @@ class Gateway:
             if each == endpoint:
                 connection.close()
         self._idle = [idle for idle in self._idle if idle[0] != endpoint]
-        if endpoint == self.endpoint and len(self._endpoints) > 1:
-            self._current = (self._current + 1) % len(self._endpoints)
+        if endpoint == self.endpoint and len(self.endpoints) > 1:
+            self._current = (self._current + 1) % len(self.endpoints)
             self.failovers_count += 1
             _log.warning("using another endpoint of etcd", failed=str(endpoint), next=str(self.endpoint))
 
@@ -143,7 +143,7 @@ class Gateway:
         deadline = loop.time() + RETRY_TIMEOUT_S
         reasons: dict[EtcdEndpoint, Exception] = {}
         while True:
-            for _ in self._endpoints:
+            for _ in self.endpoints:
                 async with nullcontext() if is_urgent else self._slots:
                     endpoint = self.endpoint  # the present one, although there was a wait
                     try:

@@ -26,6 +26,7 @@ from barnabas.metadata.store import (
     SessionInUse,
     StoreChange,
     StoreError,
+    StoreMember,
 )
 from barnabas.stores.session_files import SessionFiles, SessionState
 from barnabas.telemetry.logs import get_logger
@@ -93,6 +94,9 @@ class SqliteStore:
         self._sessions: SessionFiles | None = None
         self._socket: socket.socket | None = None  #: receives notifications, and sends them
         self._tasks: list[asyncio.Task[None]] = []
+
+    async def members(self) -> list[StoreMember]:
+        return []
 
     async def load(self) -> tuple[int, list[Item]]:
         """Return the store's revision and all items; creates the file if it does not exist.

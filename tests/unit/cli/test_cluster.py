@@ -9,6 +9,7 @@ from barnabas.client.admin.extensions.cluster_status import (
     BrokerStatus,
     ClusterStatus,
     MetadataState,
+    StoreServer,
     UnhealthyPartition,
 )
 from barnabas.client.core.address import BrokerAddress
@@ -83,8 +84,12 @@ SILENT_JSON = dict.fromkeys(LIVE_JSON) | {
 UNHEALTHY = UnhealthyPartition("t", 3, None, (1, 2), (2,), 2)
 
 
+SERVES = StoreServer("http://h1:2379", "a", "leader", "3.5.1", 1024, "")
+FAILS = StoreServer("http://h2:2379", "b", None, "", None, "refused")
+
+
 def status(*unhealthy: UnhealthyPartition) -> ClusterStatus:
-    return ClusterStatus("id", 1, "sqlite", 7, (LIVE, SILENT), 9, unhealthy)
+    return ClusterStatus("id", 1, "etcd", (SERVES, FAILS), 7, (LIVE, SILENT), 9, unhealthy)
 
 
 def test_a_row_shows_a_question_mark_for_what_is_not_known() -> None:
@@ -108,6 +113,15 @@ def test_a_long_list_of_partitions_is_cut_in_tables_and_complete_in_json(
     assert len(unhealthy) == PARTITIONS_MAX + 5
 
 
+def test_the_servers_of_the_store_have_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    command._print_status(status())
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("http://")]
+    assert rows == [
+        ["http://h1:2379", "a", "leader", "3.5.1", "1024"],
+        ["http://h2:2379", "b", "none", "?", "?"],
+    ]
+
+
 def test_json_has_all_fields() -> None:
     described = status_json(status(UNHEALTHY))
     assert described.pop("brokers") == [LIVE_JSON, SILENT_JSON]
@@ -115,13 +129,15 @@ def test_json_has_all_fields() -> None:
         "healthy": False,
         "problems": [
             "broker 2 does not respond: refused",
+            "the metadata store at http://h2:2379 does not serve: refused",
             "1 partition is offline",
             "1 partition is under min.insync.replicas",
             "1 partition is under-replicated",
         ],
         "cluster_id": "id",
         "controller_id": 1,
-        "metadata_store": "sqlite",
+        "metadata_store": "etcd",
+        "metadata_store_servers": [SERVES._asdict(), FAILS._asdict()],
         "metadata_revision": 7,
         "partitions": 9,
         "offline_partitions": 1,

@@ -1,7 +1,8 @@
 """DescribeClusterStatus (32007), v0: the state of the brokers and of the metadata, as this broker sees them.
 
 An API of Barnabas. A client asks each broker and compares: brokers with the same metadata have the same hash at the
-same revision. Where times and rates are not known, and the load if it is not requested, they are -1.
+same revision. Where times and rates are not known, and the load if it is not requested, they are -1. With the load,
+the servers of the metadata store are asked.
 
 Errors: CLUSTER_AUTHORIZATION_FAILED.
 """
@@ -16,6 +17,7 @@ from barnabas.wire.barnabas_messages.describe_cluster_status import (
     DescribeClusterStatusResponse,
     MetadataHash,
     RegisteredBroker,
+    StoreMember,
 )
 from barnabas.wire.errors import KafkaError
 
@@ -33,11 +35,13 @@ async def handle(
     await require_cluster(context, AclOperation.DESCRIBE)
     broker = context.broker
     log_bytes = await _log_bytes(context) if request.include_load else -1
+    members = await broker.metadata.store_members() if request.include_load else []
     in_rate, out_rate = broker.byte_rates.per_second() if request.include_load else (-1, -1)
     return DescribeClusterStatusResponse(
         broker_id=broker.broker_id,
         software_version=__version__,
         store=broker.metadata.store_kind,
+        store_members=[StoreMember(*member[:-1]) for member in members],
         revision=broker.image.revision,
         hashes=[MetadataHash(*each) for each in broker.metadata.recent_hashes.items()],
         brokers=_registered_brokers(context),

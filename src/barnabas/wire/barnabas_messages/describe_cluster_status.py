@@ -36,6 +36,15 @@ class RegisteredBroker(Struct):
     since_ms: int = int64(default=-1)
 
 
+class StoreMember(Struct):
+    address: str = string(default="")
+    name: str = string(default="")
+    role: str = string(default="")
+    version: str = string(default="")
+    size_bytes: int = int64(default=-1)
+    reason: str = string(default="")
+
+
 class DescribeClusterStatusResponse(Message):
     API_KEY = 32007
     VERSIONS = Versions(0, 0)
@@ -47,6 +56,7 @@ class DescribeClusterStatusResponse(Message):
     broker_id: int = int32(default=0)
     software_version: str = string(default="")
     store: str = string(default="")
+    store_members: list[StoreMember] = array(StoreMember, default=...)
     revision: int = int64(default=0)
     hashes: list[MetadataHash] = array(MetadataHash, default=...)
     brokers: list[RegisteredBroker] = array(RegisteredBroker, default=...)

@@ -28,6 +28,17 @@ class MetadataState(StrEnum):
     UNKNOWN = "unknown"
 
 
+class StoreServer(NamedTuple):
+    """A server of the metadata store."""
+
+    address: str
+    name: str
+    role: str | None  #: None if it does not serve
+    version: str
+    size_bytes: int | None
+    reason: str  #: why it does not serve
+
+
 class Registration(NamedTuple):
     """A broker in the metadata of a broker of Barnabas; `since_ms` is None if it was before that broker's start."""
 
@@ -49,6 +60,7 @@ class BrokerReport:
     log_bytes: int | None = None
     in_bytes_per_second: int | None = None
     out_bytes_per_second: int | None = None
+    store_servers: tuple[StoreServer, ...] = ()
 
 
 class NoReport(NamedTuple):
@@ -119,7 +131,8 @@ class ClusterStatus:
     cluster_id: str
     controller_id: int
     store: str | None
-    revision: int | None  #: of the metadata, on the broker whose view this is
+    store_servers: tuple[StoreServer, ...]  #: as the broker reaches them whose view this is; empty for a file
+    revision: int | None  #: of the metadata, on that broker
     brokers: tuple[BrokerStatus, ...]
     partitions_count: int
     unhealthy: tuple[UnhealthyPartition, ...]
@@ -140,6 +153,11 @@ class ClusterStatus:
     def problems(self) -> list[str]:
         """What is wrong, a sentence each; empty if the cluster is healthy."""
         problems = [problem for broker in self.brokers for problem in _broker_problems(broker)]
+        problems += [
+            f"the metadata store at {server.address} does not serve: {server.reason}"
+            for server in self.store_servers
+            if server.role is None
+        ]
         counts = {
             "offline": self.offline_count,
             "under min.insync.replicas": self.under_min_isr_count,
@@ -185,6 +203,17 @@ def parse_status_response(response: DescribeClusterStatusResponse) -> BrokerRepo
         _known(response.log_bytes),
         _known(response.in_bytes_per_second),
         _known(response.out_bytes_per_second),
+        tuple(
+            StoreServer(
+                each.address,
+                each.name,
+                each.role or None,
+                each.version,
+                _known(each.size_bytes),
+                each.reason,
+            )
+            for each in response.store_members
+        ),
     )
 
 
@@ -274,6 +303,7 @@ def merge_status(
         cluster.cluster_id,
         cluster.controller_id,
         view.store,
+        view.store_servers,
         view.revision,
         brokers,
         len(partitions),

@@ -12,6 +12,7 @@ from barnabas.client.admin.extensions.cluster_status import (
     MetadataState,
     NoReport,
     Registration,
+    StoreServer,
     compare_metadata,
     merge_status,
     parse_status_response,
@@ -24,6 +25,7 @@ from barnabas.wire.barnabas_messages.describe_cluster_status import (
     DescribeClusterStatusResponse,
     MetadataHash,
     RegisteredBroker,
+    StoreMember,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -198,3 +200,24 @@ def test_a_response_is_parsed() -> None:
     refused = DescribeClusterStatusResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     with pytest.raises(KafkaError):
         parse_status_response(refused)
+
+
+def test_a_server_of_the_store_that_does_not_serve_is_a_problem() -> None:
+    serves = StoreServer("http://h1:2379", "a", "leader", "3.5.1", 1024, "")
+    fails = StoreServer("http://h2:2379", "b", None, "", None, "Connection refused")
+    view = replace(REPORT, revision=8, store_servers=(serves, fails))
+    status = merge_status(CLUSTER, [], {}, {**REPORTS, 2: view})
+    assert status.store_servers == (serves, fails)
+    assert status.problems == ["the metadata store at http://h2:2379 does not serve: Connection refused"]
+
+
+def test_the_servers_of_the_store_are_read_from_a_report() -> None:
+    members = [
+        StoreMember("http://h1:2379", "a", "leader", "3.5.1", 1024, ""),
+        StoreMember("http://h2:2379", reason="timeout"),
+    ]
+    report = parse_status_response(DescribeClusterStatusResponse(store_members=members))
+    assert report.store_servers == (
+        StoreServer("http://h1:2379", "a", "leader", "3.5.1", 1024, ""),
+        StoreServer("http://h2:2379", "", None, "", None, "timeout"),
+    )

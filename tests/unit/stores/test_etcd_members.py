@@ -1,0 +1,71 @@
+"""What the members of etcd answer when they are asked for their status."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from barnabas.metadata.store import StoreMember
+from barnabas.stores import etcd_members
+from barnabas.stores.etcd_gateway import Gateway
+from barnabas.stores.etcd_members import describe_members
+from support.etcd_servers import ServedConnection, server, stay_silent
+from support.loop import on_loop
+
+STATUS, LIST = "/v3/maintenance/status", "/v3/cluster/member/list"
+
+
+def member(answers: dict[str, Any]) -> Callable[[ServedConnection], Awaitable[None]]:
+    async def serve(connection: ServedConnection) -> None:
+        while True:
+            connection.send(answers[(await connection.receive())["path"]])
+
+    return serve
+
+
+def status(member_id: str, leader: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "header": {"member_id": member_id},
+        "version": "3.4.23",
+        "dbSize": "20480",
+        "leader": leader,
+        **fields,
+    }
+
+
+@on_loop
+async def test_members_have_their_roles_and_names() -> None:
+    listed = {"members": [{"ID": "1", "name": "a"}, {"ID": "2", "name": "b"}, {"ID": "3", "name": "c"}]}
+    first = member({LIST: listed, STATUS: status("1", "2")})
+    second = member({STATUS: status("2", "2")})
+    third = member({STATUS: status("3", "2", isLearner=True)})
+    async with server(first) as (one, _), server(second) as (two, _), server(third) as (three, _):
+        gateway = Gateway((one, two, three))
+        members = await describe_members(gateway)
+        gateway.close()
+    assert [each[:5] for each in members] == [
+        (str(one), "a", "follower", "3.4.23", 20480),
+        (str(two), "b", "leader", "3.4.23", 20480),
+        (str(three), "c", "learner", "3.4.23", 20480),
+    ]
+
+
+@on_loop
+async def test_a_member_that_does_not_serve_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(etcd_members, "ANSWER_TIMEOUT_S", 0.2)
+    refusing = member(
+        {
+            LIST: {"code": 7, "message": "permission denied"},
+            STATUS: {"code": 7, "message": "permission denied"},
+        }
+    )
+    alone = member({STATUS: status("2", "0")})
+    async with server(refusing) as (one, _), server(alone) as (two, _), server(stay_silent) as (three, _):
+        gateway = Gateway((one, two, three))
+        members = await describe_members(gateway)
+        gateway.close()
+    assert members == [
+        StoreMember(str(one), reason="permission denied"),
+        StoreMember(str(two), reason="it knows no leader of etcd", member_id="2"),
+        StoreMember(str(three), reason="no answer within 0.2 s"),
+    ]
