@@ -4,12 +4,12 @@ import asyncio
 
 
 async def acknowledged(
-    flushed: "asyncio.Future[None] | None", replicated: "asyncio.Future[None] | None", timeout_ms: int
+    flushed: "asyncio.Future[None] | None", replicated: "asyncio.Future[None] | None"
 ) -> None:
-    """Wait for the disk, and then for the in-sync replicas, up to a timeout.
+    """Wait for the disk, and then for the in-sync replicas.
 
     :param replicated: From `Partition.when_replicated`, called in the same turn of the event loop as the append:
-        later this broker may not lead any more.
+        later this broker may not lead any more. `Deadlines` limits how long it takes.
     :raises TimeoutError: If the replicas take too long.
     :raises OSError: If the disk fails.
     :raises KafkaError: NOT_LEADER_OR_FOLLOWER.
@@ -18,7 +18,7 @@ async def acknowledged(
         if flushed is not None:
             await flushed
         if replicated is not None:
-            await asyncio.wait_for(replicated, timeout_ms / 1000)
+            await replicated
     finally:
         if replicated is not None and not replicated.cancel() and not replicated.cancelled():
             replicated.exception()  # retrieved, also if this wait has ended before

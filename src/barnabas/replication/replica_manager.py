@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
+from barnabas.base.deadlines import Deadlines
 from barnabas.base.ids import TopicIdPartition, TopicPartition, uuid_to_text
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import LogDirectory
@@ -61,6 +62,7 @@ class ReplicaManager:
         self.log_manager = log_manager
         self.trash = TrashedLogs(log_manager)
         self.leader_statistics = LeaderStatistics(broker_id)
+        self.deadlines = Deadlines()  #: of waits for in-sync replicas
         self._log_configs = log_configs
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}

@@ -65,21 +65,22 @@ def append_transaction_markers(
         codes[tp] = ErrorCode.NONE
         replicas.on_transaction_marker(tp, marker)
         flushed = flusher.when_flushed(partition.log) if partition.log.needs_flush else None
+        if replicated is not None:
+            replicas.deadlines.limit(replicated, timeout_ms)
         if flushed is not None or replicated is not None:
-            waits.append(asyncio.ensure_future(_wait(flushed, replicated, timeout_ms, codes, tp)))
+            waits.append(asyncio.ensure_future(_wait(flushed, replicated, codes, tp)))
     return AppendedMarkers(codes, waits)
 
 
 async def _wait(
     flushed: "asyncio.Future[None] | None",
     replicated: "asyncio.Future[None] | None",
-    timeout_ms: int,
     codes: dict[TopicPartition, ErrorCode],
     tp: TopicPartition,
 ) -> None:
     """Wait until the marker is flushed and replicated; an error becomes the result of the partition."""
     try:
-        await acknowledged(flushed, replicated, timeout_ms)
+        await acknowledged(flushed, replicated)
     except TimeoutError:
         codes[tp] = ErrorCode.REQUEST_TIMED_OUT
     except OSError:

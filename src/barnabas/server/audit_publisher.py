@@ -167,8 +167,10 @@ class AuditPublisher:
             return
         rows = list(self._published)
         replicated = partition.when_replicated(partition.log.log_end_offset)
+        if replicated is not None:
+            self._broker.replicas.deadlines.limit(replicated, REPLICATION_MS)
         try:
-            await acknowledged(self._broker.flusher.when_flushed(partition.log), replicated, REPLICATION_MS)
+            await acknowledged(self._broker.flusher.when_flushed(partition.log), replicated)
         except TimeoutError:
             message = f"Not all in-sync replicas of {AUDIT_TOPIC} have the events after {REPLICATION_MS} ms."
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message) from None

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.base.deadlines import Deadlines
 from barnabas.metadata.topics import PartitionRegistration
 from barnabas.replication.acknowledgement import acknowledged
 from barnabas.replication.partition import Partition
@@ -26,20 +27,30 @@ def pending() -> "asyncio.Future[None]":
 @in_virtual_time
 async def test_it_ends_after_the_flush_and_the_replication() -> None:
     flushed, replicated = pending(), pending()
-    waiting = asyncio.create_task(acknowledged(flushed, replicated, 1000))
+    waiting = asyncio.create_task(acknowledged(flushed, replicated))
     replicated.set_result(None)
     await turns()
     assert not waiting.done()
     flushed.set_result(None)
     await waiting
-    await acknowledged(None, None, 1000)
+    await acknowledged(None, None)
 
 
 @in_virtual_time
 async def test_replicas_that_take_too_long_are_given_up() -> None:
     replicated = pending()
+    Deadlines().limit(replicated, 1000)
     with pytest.raises(TimeoutError):
-        await acknowledged(None, replicated, 1000)
+        await acknowledged(None, replicated)
+
+
+@in_virtual_time
+async def test_a_wait_that_is_cancelled_gives_up_the_replicas() -> None:
+    replicated = pending()
+    waiting = asyncio.create_task(acknowledged(None, replicated))
+    await turns()
+    waiting.cancel()
+    await turns()
     assert replicated.cancelled()
 
 
@@ -51,7 +62,7 @@ async def test_after_a_failed_flush_no_error_of_the_replicas_is_left_over() -> N
     replicated.set_exception(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not any longer"))
     flushed.set_exception(OSError(5, "Input/output error"))
     with pytest.raises(OSError, match="Input/output error"):
-        await acknowledged(flushed, replicated, 1000)
+        await acknowledged(flushed, replicated)
     del flushed, replicated
     gc.collect()
     assert not unretrieved
@@ -65,6 +76,6 @@ async def test_a_broker_that_does_not_lead_cannot_wait_for_its_followers(make_pa
     assert replicated is not None
     partition.update_state(FOLLOWER)
     with pytest.raises(KafkaError, match="does not lead t-0 any longer"):
-        await acknowledged(None, replicated, 1000)
+        await acknowledged(None, replicated)
     with pytest.raises(KafkaError, match="does not lead t-0"):
         partition.when_replicated(end_offset)

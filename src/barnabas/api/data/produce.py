@@ -150,6 +150,33 @@ class _Costly(NamedTuple):
     records: memoryview
 
 
+class _Wait(NamedTuple):
+    """An appended batch that waits for the disk and the in-sync replicas."""
+
+    partition: Partition
+    flushed: "asyncio.Future[None] | None"
+    replicated: "asyncio.Future[None] | None"
+    results: list[PartitionResult]
+    at: int
+
+    async def end(self, timeout_ms: int) -> None:
+        """Wait; `results[at]` becomes an error if the disk fails, or the replicas take too long."""
+        partition = self.partition
+        try:
+            await acknowledged(self.flushed, self.replicated)
+        except TimeoutError:
+            message = f"The in-sync replicas did not acknowledge the records within {timeout_ms} ms."
+            self._fail(KafkaError(ErrorCode.REQUEST_TIMED_OUT, message))
+        except OSError as error:
+            message = f"{partition.topic}-{partition.index} could not be flushed: {error.strerror}."
+            self._fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))
+        except KafkaError as error:
+            self._fail(error)
+
+    def _fail(self, error: KafkaError) -> None:
+        self.results[self.at] = failed(self.partition.index, error)
+
+
 #: Yields None after each partition, or a costly batch, for which it expects the validated one.
 _Steps: TypeAlias = Generator[_Costly | None, ValidatedBatch | None, None]
 
@@ -163,7 +190,7 @@ class _Production:
         self._context = context
         self._request = request
         self._results: list[TopicResults] = []
-        self._waits: list[Awaitable[None]] = []
+        self._waits: list[_Wait] = []
         self._record_errors_left = RECORD_ERRORS_MAX
         self._verified: Verified | None = None
 
@@ -245,7 +272,7 @@ class _Production:
         return await self._respond_later()
 
     async def _respond_later(self) -> OptionalResponse:
-        await asyncio.gather(*self._waits)
+        await self._wait()
         if self._request.acks == NO_RESPONSE or not is_large(self._request.topics):
             return self._respond()
         context, refused = self._context, self._refused()
@@ -255,6 +282,16 @@ class _Production:
         endpoints = endpoints_of(context, leaders)
         body = context.broker.worker.call(write_response, context.api_version, self._results, endpoints)
         return EncodedResponse(*await body)
+
+    async def _wait(self) -> None:
+        """Wait for all partitions, one after another: their deadlines do not depend on that."""
+        try:
+            for wait in self._waits:
+                await wait.end(self._request.timeout_ms)
+        finally:
+            for wait in self._waits:  # if the connection has ended
+                if wait.replicated is not None:
+                    wait.replicated.cancel()
 
     def _fail_each(self, error: KafkaError) -> Iterator[None]:
         """Set the error for every partition, some in each step."""
@@ -343,8 +380,9 @@ class _Production:
         replicated = partition.when_replicated(appended.last_offset + 1) if acks == ALL_REPLICAS else None
         if needs_flush or replicated is not None:
             flushed = context.broker.flusher.when_flushed(partition.log) if needs_flush else None
-            timeout_ms = self._request.timeout_ms
-            self._waits.append(_wait(partition, flushed, replicated, timeout_ms, results, len(results) - 1))
+            if replicated is not None:
+                context.broker.replicas.deadlines.limit(replicated, self._request.timeout_ms)
+            self._waits.append(_Wait(partition, flushed, replicated, results, len(results) - 1))
 
 
 async def _validate_in_worker(context: RequestContext, costly: _Costly) -> ValidatedBatch:
@@ -384,27 +422,6 @@ def _trace_append(
         record_count=appended.last_offset - appended.first_offset + 1,
         base_offset=appended.first_offset,
     )
-
-
-async def _wait(
-    partition: Partition,
-    flushed: "asyncio.Future[None] | None",
-    replicated: "asyncio.Future[None] | None",
-    timeout_ms: int,
-    results: list[PartitionResult],
-    at: int,
-) -> None:
-    """Wait for the disk and the in-sync replicas; `results[at]` becomes an error if that fails or takes too long."""
-    try:
-        await acknowledged(flushed, replicated, timeout_ms)
-    except TimeoutError:
-        message = f"The in-sync replicas did not acknowledge the records within {timeout_ms} ms."
-        results[at] = failed(partition.index, KafkaError(ErrorCode.REQUEST_TIMED_OUT, message))
-    except OSError as error:
-        message = f"{partition.topic}-{partition.index} could not be flushed: {error.strerror}."
-        results[at] = failed(partition.index, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))
-    except KafkaError as error:
-        results[at] = failed(partition.index, error)
 
 
 def _writable(records: Buffer) -> memoryview:
