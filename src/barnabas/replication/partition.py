@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from barnabas.base.ids import TopicIdPartition
 from barnabas.base.plurals import plural
 from barnabas.log.append_info import AppendInfo
+from barnabas.log.gap import begin_epoch_at_gap
 from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.producers.producer_state_manager import VerificationGuard
@@ -45,8 +46,7 @@ class Partition:
         """:param flush_soon: Flushes records that consumers must not read before (flush.messages)."""
         self._flush_soon = flush_soon
         self.broker_id = broker_id
-        self.topic = topic.name
-        self.topic_id = topic.topic_id
+        self.topic, self.topic_id = topic.name, topic.topic_id
         self.index = index
         self._use(log)
         self.replicas = state.replicas
@@ -54,9 +54,7 @@ class Partition:
         self.leader_epoch = state.leader_epoch
         self.partition_epoch = state.partition_epoch
         self.isr = state.isr
-        self._is_offline = (
-            broker_id in state.offline
-        )  #: for the cluster, because the log directory has failed
+        self._is_offline = broker_id in state.offline  #: because the log directory has failed
         self.pending_isr: tuple[int, ...] | None = None  #: requested, but not committed yet
         #: log end offset of each follower according to its fetches; never above that of this broker
         self.follower_end_offsets: dict[int, int] = {}
@@ -123,6 +121,8 @@ class Partition:
             self._release_waits()
         self._mark_followers(wakes=True)
         self._begin_epoch()
+        if self.is_leader and len(self.replicas) > 1:
+            begin_epoch_at_gap(self.log, self.leader_epoch)
         self._advance_high_watermark()
         self._complete_deletions()
 

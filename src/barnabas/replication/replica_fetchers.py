@@ -89,8 +89,8 @@ class ReplicaFetchers:
 
     def _assign(self, key: TopicIdPartition, partition: Partition | None) -> None:
         if partition is not None and partition.leader == self._broker_id:
-            # Followers copy this log, so that its gap no longer matters. Before its registration, however, a broker may
-            # have an old leader epoch, of which it has lost records.
+            # Followers have the same gap then (see `log.gap`). Before its registration, however, a broker may have an
+            # old leader epoch, of which it has lost records.
             partition.log.gap_offset = None
         if partition is not None and partition.leader in (NO_LEADER, self._broker_id):
             partition = None  # it is not copied

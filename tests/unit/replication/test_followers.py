@@ -454,3 +454,18 @@ def test_a_new_leader_knows_the_high_watermark_when_the_in_sync_replicas_have_wh
     for broker_id in (2, 3):
         partition.update_follower(broker_id, 0, 0, 1)
     assert partition.is_high_watermark_known
+
+
+@pytest.mark.parametrize(("replicas", "last_epoch"), [((1, 2), 7), ((1,), 0)])
+def test_a_leader_with_a_gap_begins_its_epoch_there_if_it_has_followers(
+    make_partition: Make, replicas: tuple[int, ...], last_epoch: int
+) -> None:
+    partition = make_partition(replicas)
+    for _ in range(3):
+        partition.append_as_leader(batch(b"x"), 1)
+    partition.log.gap_offset = 1
+    partition.update_state(PartitionRegistration(1, 7, (1,), 1, replicas))
+    [segment] = partition.log.segments
+    epochs = [header.partition_leader_epoch for _, header in segment.headers()]
+    assert epochs == [0, last_epoch, last_epoch]
+    assert partition.log.epochs.end_offset_for(0, 3) == (0, 1 if last_epoch else 3)

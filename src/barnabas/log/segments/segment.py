@@ -37,6 +37,8 @@ from barnabas.wire.records.batch import (
 
 _LENGTH = Struct(">i")
 _LENGTH_POSITION = 8
+_EPOCH = Struct(">i")
+_EPOCH_POSITION = 12
 #: Headers are read from as many bytes at once: a search by the index reads about 4 KiB (`index.interval.bytes`).
 _WINDOW_BYTES = 8 * 1024
 _CHECKED_BYTES = 1024 * 1024
@@ -260,6 +262,12 @@ class Segment:
                     return
                 yield start, header_of_large[1]
                 position += header_of_large[1].size_bytes
+
+    def set_leader_epoch(self, first_offset: int, leader_epoch: int) -> None:
+        """Change the leader epoch of the batches from an offset on, the last one first; no checksum covers it."""
+        found = [position for position, header in self.headers() if header.base_offset >= first_offset]
+        for position in reversed(found):
+            disk.write_at(self._descriptor(), _EPOCH.pack(leader_epoch), position + _EPOCH_POSITION)
 
     def read(self, position: int, size_bytes: int) -> bytes:
         """Return a copy of the bytes at `position`.
