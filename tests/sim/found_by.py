@@ -1,4 +1,4 @@
-"""The seeds that find some of the planted bugs."""
+"""Seeds that find some of the planted bugs, and seeds that have found bugs of the product."""
 
 #: Virtual seconds of a run, without its quiet phases.
 DURATION_S = 20
@@ -20,4 +20,14 @@ FOUND_BY = {
     "the-high-watermark-moves-without-enough-replicas": (1, CLUSTER),
     "unanswered-commits-are-taken-for-done": (2, 1),
     "unanswered-commits-are-taken-for-failed": (1, 1),
+}
+
+#: Seeds of runs with three brokers that have failed, and what was wrong with the product. Later changes have moved
+#: their faults, so that each mended bug has a test of its own, too.
+FOUND_IN_THE_PRODUCT = {
+    27: "a transaction was not aborted while the clock of its new coordinator was behind",
+    34175: "a leader had lost the end of a segment, and followers kept the records that it had lost",
+    470333733: "a broker that had stopped loaded its coordinators again for a late commit",
+    510655488: "a transaction index that recovery had written again was not flushed",
+    706774234: "a snapshot of producers survived a power failure, and batches that it included did not",
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sim.bugs import BUGS
-from sim.found_by import CLUSTER, DURATION_S, FOUND_BY, SEEDS_COUNT
+from sim.found_by import CLUSTER, DURATION_S, FOUND_BY, FOUND_IN_THE_PRODUCT, SEEDS_COUNT
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,6 +31,12 @@ def simulate(*options: str, hash_seed: int = 0) -> subprocess.CompletedProcess[s
 @pytest.mark.parametrize(("seed", "brokers"), [(FLUSHED, 1), (LOSSY, 1), (LOSSY, CLUSTER)])
 def test_brokers_keep_their_promises_whatever_happens(seed: int, brokers: int) -> None:
     ended = simulate(str(seed), f"--brokers={brokers}")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("seed", FOUND_IN_THE_PRODUCT)
+def test_seeds_that_have_found_bugs_of_the_product_pass(seed: int) -> None:
+    ended = simulate(str(seed), f"--brokers={CLUSTER}")
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 

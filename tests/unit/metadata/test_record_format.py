@@ -16,7 +16,9 @@ from barnabas.metadata.registry import record_types
 from barnabas.metadata.store import Commit, Item, StoreChange
 from barnabas.metadata.writer import MetadataWriter
 from support.images import replayed
+from support.loop import on_loop
 from support.memory_store import MemoryStore
+from support.waiting import reached
 
 #: A record of each type, with a value in each field: as JSON, by key of the store.
 RECORDS: dict[str, Any] = json.loads((Path(__file__).parent / f"format_{FORMAT}.json").read_text())
@@ -69,14 +71,12 @@ def test_records_of_an_unknown_type_are_an_error() -> None:
         MetadataImage().replay(Commit(1, (StoreChange("riddles/x", b"1"),)))
 
 
-def test_a_broker_that_runs_stops_at_a_newer_format() -> None:
-    async def follow() -> None:
-        store = MemoryStore()
-        writer, failed = MetadataWriter(store), asyncio.Event()
-        writer.on_failure = failed.set
-        await writer.start()
-        await store.commit({}, (StoreChange(NEWER.key, NEWER.value),))
-        await failed.wait()
-        await writer.stop()
-
-    asyncio.run(follow())
+@on_loop
+async def test_a_broker_that_runs_stops_at_a_newer_format() -> None:
+    store = MemoryStore()
+    writer, failed = MetadataWriter(store), asyncio.Event()
+    writer.on_failure = failed.set
+    await writer.start()
+    await store.commit({}, (StoreChange(NEWER.key, NEWER.value),))
+    await reached(failed.is_set)
+    await writer.stop()
