@@ -16,8 +16,8 @@ from barnabas.wire.barnabas_messages.describe_cluster_status import (
     DescribeClusterStatusRequest,
     DescribeClusterStatusResponse,
     MetadataHash,
+    MetadataStoreServer,
     RegisteredBroker,
-    StoreMember,
 )
 from barnabas.wire.errors import KafkaError
 
@@ -41,7 +41,7 @@ async def handle(
         broker_id=broker.broker_id,
         software_version=__version__,
         store=broker.metadata.store_kind,
-        store_members=[StoreMember(*member[:-1]) for member in members],
+        store_members=[MetadataStoreServer(*member[:-1]) for member in members],
         revision=broker.image.revision,
         hashes=[MetadataHash(*each) for each in broker.metadata.recent_hashes.items()],
         brokers=_registered_brokers(context),

@@ -24,8 +24,8 @@ from barnabas.client.core.metadata import Node, PartitionInfo, TopicInfo
 from barnabas.wire.barnabas_messages.describe_cluster_status import (
     DescribeClusterStatusResponse,
     MetadataHash,
+    MetadataStoreServer,
     RegisteredBroker,
-    StoreMember,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -213,8 +213,8 @@ def test_a_server_of_the_store_that_does_not_serve_is_a_problem() -> None:
 
 def test_the_servers_of_the_store_are_read_from_a_report() -> None:
     members = [
-        StoreMember("http://h1:2379", "a", "leader", "3.5.1", 1024, ""),
-        StoreMember("http://h2:2379", reason="timeout"),
+        MetadataStoreServer("http://h1:2379", "a", "leader", "3.5.1", 1024, ""),
+        MetadataStoreServer("http://h2:2379", reason="timeout"),
     ]
     report = parse_status_response(DescribeClusterStatusResponse(store_members=members))
     assert report.store_servers == (
