@@ -1,10 +1,10 @@
 """The members of etcd, for `barnabas cluster status`: which of them answer, and which one leads."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from barnabas.metadata.store import StoreError, StoreMember
+from barnabas.metadata.store import StoreMember
 from barnabas.stores.etcd_gateway import Gateway, Refused
 from barnabas.stores.etcd_http import EtcdEndpoint, NoAnswer, NotSent
 
@@ -14,19 +14,27 @@ ANSWER_TIMEOUT_S = 1.5
 
 async def describe_members(gateway: Gateway) -> list[StoreMember]:
     """Return the member behind each endpoint; it has a name only if etcd lets the user list the members."""
-    listed, *members = await asyncio.gather(
-        _listed(gateway), *(_member(gateway, endpoint) for endpoint in gateway.endpoints)
+    endpoints = gateway.endpoints
+    members = await asyncio.gather(*(_member(gateway, endpoint) for endpoint in endpoints))
+    lists = await asyncio.gather(
+        *(
+            _list(gateway, endpoint)
+            for endpoint, member in zip(endpoints, members, strict=True)
+            if member.role
+        )
     )
+    listed = max(lists, key=len, default=())
     return [member._replace(name=_name(member, listed)) for member in members]
 
 
-async def _listed(gateway: Gateway) -> Iterable[Mapping[str, Any]]:
+async def _list(gateway: Gateway, endpoint: EtcdEndpoint) -> Sequence[Mapping[str, Any]]:
+    """Return the members that an endpoint lists; none if it does not answer, or refuses."""
     try:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
-            response = await gateway.call("/v3/cluster/member/list", {})
-    except (Refused, StoreError, TimeoutError):
+            response = await gateway.call_at(endpoint, "/v3/cluster/member/list", {})
+    except (Refused, NotSent, NoAnswer, TimeoutError):
         return ()
-    members: Iterable[Mapping[str, Any]] = response.get("members", ())
+    members: Sequence[Mapping[str, Any]] = response.get("members", ())
     return members
 
 
@@ -51,7 +59,7 @@ async def _member(gateway: Gateway, endpoint: EtcdEndpoint) -> StoreMember:
     )
 
 
-def _name(member: StoreMember, listed: Iterable[Mapping[str, Any]]) -> str:
+def _name(member: StoreMember, listed: Sequence[Mapping[str, Any]]) -> str:
     for each in listed:
         if each.get("ID") == member.member_id or member.address in each.get("clientURLs", ()):
             return str(each.get("name", ""))

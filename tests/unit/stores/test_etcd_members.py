@@ -37,8 +37,9 @@ def status(member_id: str, leader: str, **fields: Any) -> dict[str, Any]:
 async def test_members_have_their_roles_and_names() -> None:
     listed = {"members": [{"ID": "1", "name": "a"}, {"ID": "2", "name": "b"}, {"ID": "3", "name": "c"}]}
     first = member({LIST: listed, STATUS: status("1", "2")})
-    second = member({STATUS: status("2", "2")})
-    third = member({STATUS: status("3", "2", isLearner=True)})
+    refused = {"code": 7, "message": "permission denied"}
+    second = member({LIST: refused, STATUS: status("2", "2")})
+    third = member({LIST: refused, STATUS: status("3", "2", isLearner=True)})
     async with server(first) as (one, _), server(second) as (two, _), server(third) as (three, _):
         gateway = Gateway((one, two, three))
         members = await describe_members(gateway)
@@ -51,14 +52,22 @@ async def test_members_have_their_roles_and_names() -> None:
 
 
 @on_loop
+async def test_a_member_that_does_not_serve_has_its_name_from_another_one() -> None:
+    async with server(stay_silent) as (gone, _):
+        pass
+    listed = {"members": [{"ID": "1", "name": "a", "clientURLs": [str(gone)]}, {"ID": "2", "name": "b"}]}
+    async with server(member({LIST: listed, STATUS: status("2", "2")})) as (endpoint, _):
+        gateway = Gateway((gone, endpoint))
+        first, second = await describe_members(gateway)
+        gateway.close()
+    assert (first.name, first.role, second.name, second.role) == ("a", "", "b", "leader")
+    assert "refused" in first.reason
+
+
+@on_loop
 async def test_a_member_that_does_not_serve_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(etcd_members, "ANSWER_TIMEOUT_S", 0.2)
-    refusing = member(
-        {
-            LIST: {"code": 7, "message": "permission denied"},
-            STATUS: {"code": 7, "message": "permission denied"},
-        }
-    )
+    refusing = member({STATUS: {"code": 7, "message": "permission denied"}})
     alone = member({STATUS: status("2", "0")})
     async with server(refusing) as (one, _), server(alone) as (two, _), server(stay_silent) as (three, _):
         gateway = Gateway((one, two, three))
