@@ -1,10 +1,10 @@
 """A listener: one address on which clients connect."""
 
 import asyncio
-import os
 import socket
 
 from barnabas.api.dispatch import Dispatcher
+from barnabas.base.os_errors import reason_of
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.listeners import Listener
 from barnabas.net.connection import ServerConnection
@@ -22,12 +22,6 @@ BACKLOG_COUNT = 1024
 def backlog(config: BrokerConfig) -> int:
     key = "socket.listen.backlog.size"
     return config.integer(key) if config.is_set(key) else BACKLOG_COUNT
-
-
-def reason_of(error: OSError) -> str:
-    """Return the system's reason why an address cannot be used; asyncio puts the address in front of it."""
-    is_of_system = error.errno is not None and error.errno > 0  # errors of name resolution are negative
-    return os.strerror(error.errno or 0) if is_of_system else error.strerror or str(error)
 
 
 class StartError(Exception):

@@ -8,6 +8,7 @@ from pathlib import Path
 from barnabas.api.context import BrokerContext
 from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import Clock, SystemClock
+from barnabas.base.os_errors import reason_of
 from barnabas.base.source_limiter import WINDOW_MS as LIMITER_WINDOW_MS
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
@@ -19,7 +20,7 @@ from barnabas.metadata.features import decide_finalize, supported_features
 from barnabas.metadata.scram import decide_add_user
 from barnabas.metadata.store import Store
 from barnabas.metadata.woken_task import WokenTask
-from barnabas.net.listener import StartError, reason_of
+from barnabas.net.listener import StartError
 from barnabas.policy.policies import Policies
 from barnabas.registry.embedded import EmbeddedRegistry
 from barnabas.security.acl_use import INTERVAL_MS as ACL_USE_INTERVAL_MS

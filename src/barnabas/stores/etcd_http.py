@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import h11
 
+from barnabas.base.os_errors import reason_of
 from barnabas.tls.failures import refuses_certificate, server_failure_reason
 
 #: A larger answer, or line of a stream, ends the connection. etcd itself accepts requests of 1.5 MiB by default.
@@ -72,7 +73,7 @@ class HttpConnection:
         except ssl.SSLError as error:
             raise NotSent(server_failure_reason(error)) from error
         except OSError as error:
-            raise NotSent(str(error)) from error
+            raise NotSent(reason_of(error)) from error
         return HttpConnection(endpoint, tls, reader, writer)
 
     @property

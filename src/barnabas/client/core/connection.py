@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import os
 import ssl
 import struct
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import Any, Self
 
 from barnabas import __version__
 from barnabas.base.buffers import Buffer
+from barnabas.base.os_errors import reason_of
 from barnabas.client.auth.login import log_in
 from barnabas.client.auth.sasl import SaslLogin
 from barnabas.client.core.address import BrokerAddress
@@ -103,7 +103,7 @@ class BrokerConnection:
             message = f"no connection to a broker at {address}: {server_failure_reason(error)}"
             raise BrokerUnreachable(address, message) from error
         except OSError as error:
-            why = _reason(error)
+            why = reason_of(error)
             if isinstance(error, TimeoutError):
                 why = f"no answer within {connect_timeout_ms} ms"
             elif isinstance(error, ConnectionResetError) and tls is not None:
@@ -290,11 +290,6 @@ class BrokerConnection:
                     response.set_exception(failure)
             self._pending.clear()
         return self._failure
-
-
-def _reason(error: OSError) -> str:
-    """Return the operating system's error message instead of asyncio's."""
-    return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
 
 
 def _ranges(api_keys: list[ApiVersion]) -> dict[int, Versions]:
