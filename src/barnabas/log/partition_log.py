@@ -452,6 +452,7 @@ class PartitionLog:
             self.truncations_count += 1  # after the end, which a flush in a thread reads last
             self.log_start_offset = min(self.log_start_offset, offset)
             self.cleaner_offset = min(self.cleaner_offset, offset)
+            self.left_trash_at = min(self.left_trash_at, offset)
             self.epochs.truncate_from_end(offset)
             self.producers.restore(self.log_start_offset, offset)
             self.update_high_watermark(self.high_watermark)
@@ -465,7 +466,7 @@ class PartitionLog:
             removed = self.local.start_at(offset, self.config)
             self.log_start_offset = self.log_end_offset = self.high_watermark = offset
             self.truncations_count += 1
-            self.cleaner_offset = offset
+            self.cleaner_offset, self.left_trash_at = offset, 0
             self.epochs.clear()
             self.producers.restore(offset, offset)
         except OSError as error:

@@ -9,6 +9,7 @@ from barnabas.log.segments.transaction_index import AbortedTransaction
 from barnabas.metadata.topics import initial_state
 from barnabas.metadata.undeletion import TrashedTopicRequest, decide_undelete
 from barnabas.replication.partition import Partition
+from support.batches import batch
 from support.images import replayed
 from support.transactions import begin_transaction, transactional
 from support.trash import TrashBroker
@@ -54,6 +55,20 @@ def test_those_that_ended_before_are_not_touched(trash_broker: TrashBroker) -> N
     trash_broker.restart()
     log = trash_broker.replicas.partition("t", 0).log
     assert log.producers.states.has_open_transaction(10, 0), "only what was in the trash is aborted"
+
+
+def test_a_follower_aborts_no_later_transaction_after_it_was_truncated(
+    make_partition: Callable[..., Partition],
+) -> None:
+    state = initial_state((2, 1))
+    partition = make_partition((2, 1), state)
+    for offset in range(3):
+        partition.log.append_copied(batch(b"x", base_offset=offset))
+    partition.log.left_trash_at = 3
+    partition.log.truncate_to(1)
+    partition.log.append_copied(transactional(9, 0, b"x", base_offset=1))
+    partition.update_state(replace(state, leader=1, isr=(1,), leader_epoch=2, partition_epoch=2))
+    assert partition.log.producers.states.has_open_transaction(9, 0)
 
 
 def test_a_follower_leaves_them_to_the_leader_until_it_leads(

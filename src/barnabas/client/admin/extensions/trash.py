@@ -17,6 +17,9 @@ from barnabas.wire.barnabas_messages.purge_topics import (
 from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicResponse
 from barnabas.wire.errors import KafkaError
 
+#: How long a broker may take; the sizes of its logs are left out then.
+ANSWER_TIMEOUT_S = 5.0
+
 
 class TrashedTopicDescription(NamedTuple):
     """A topic in the trash; times in ms since the epoch."""
@@ -52,9 +55,7 @@ async def describe_trash(cluster: ClusterClient) -> list[TrashedTopicDescription
     :raises KafkaError: UNSUPPORTED_VERSION from brokers that are not Barnabas.
     """
     nodes = sorted(cluster.metadata.nodes)
-    outcomes = await asyncio.gather(
-        *(cluster.send(DescribeTrashRequest(), node) for node in nodes), return_exceptions=True
-    )
+    outcomes = await asyncio.gather(*(_ask(cluster, node) for node in nodes), return_exceptions=True)
     responses = [outcome for outcome in outcomes if isinstance(outcome, DescribeTrashResponse)]
     if not responses:
         responses = [await cluster.retrying(lambda: cluster.send(DescribeTrashRequest()))]
@@ -65,6 +66,12 @@ async def describe_trash(cluster: ClusterClient) -> list[TrashedTopicDescription
     topics = {topic.topic_id: topic for topic in found}.values()
     summed = [topic._replace(size_bytes=sizes_bytes[topic.topic_id]) for topic in topics]
     return sorted(summed, key=lambda topic: -topic.deleted_ms)
+
+
+async def _ask(cluster: ClusterClient, node: int) -> DescribeTrashResponse:
+    async with asyncio.timeout(ANSWER_TIMEOUT_S):
+        response: DescribeTrashResponse = await cluster.send(DescribeTrashRequest(), node)
+        return response
 
 
 def parse_describe_trash_response(response: DescribeTrashResponse) -> list[TrashedTopicDescription]:
