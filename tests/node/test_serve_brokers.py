@@ -246,4 +246,4 @@ def test_a_store_and_several_brokers_exclude_each_other(tmp_path: Path) -> None:
 def test_an_unknown_store_is_refused(tmp_path: Path) -> None:
     ended = run_serve("--data", str(tmp_path), "--listen", "127.0.0.1:0", "--store", "oracle:x")
     assert ended.returncode == 2
-    assert "must be empty, sqlite:FILE or etcd://" in ended.stderr
+    assert "must be empty, sqlite:FILE, etcd://HOST:PORT,HOST:PORT, or etcds:// for TLS" in ended.stderr
