@@ -1,6 +1,7 @@
 """The project's style as tests, without exceptions."""
 
 import ast
+import gc
 import re
 import sys
 import tomllib
@@ -42,6 +43,15 @@ MODULES = sorted(path for path in (SOURCE / "barnabas").rglob("*.py") if GENERAT
 
 def short(path: Path) -> str:
     return str(path.relative_to(ROOT))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_collections() -> Iterator[None]:
+    """The syntax trees of all files are millions of objects, through which each collection of garbage would go."""
+    gc.disable()
+    yield
+    tree_of.cache_clear()
+    gc.enable()
 
 
 @cache
