@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.testing import EmbeddedCluster
+from barnabas.metadata.store import StoreMember
+from barnabas.stores.sqlite import SqliteStore
+from barnabas.testing import EmbeddedBroker, EmbeddedCluster
 from support.consoles import visiting
 from support.waiting import until
 
@@ -30,3 +32,17 @@ def test_the_page_shows_a_dead_broker_and_its_partitions(brokers: EmbeddedCluste
         assert (page.count(">same<"), page.count(">unknown<")) == (2, 1)
         brokers.restart(3)
         until(lambda: "The cluster is healthy." in person.get("/status").text)
+
+
+def test_the_page_shows_the_servers_of_the_metadata_store(
+    kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def members(_: SqliteStore) -> list[StoreMember]:
+        serves = StoreMember("http://h1:2379", "etcd-1", "leader", "3.5.1", 20_480)
+        return [serves, StoreMember("http://h2:2379", "etcd-2", reason="Connection refused")]
+
+    monkeypatch.setattr(SqliteStore, "members", members)
+    with visiting(kafka.bootstrap) as person:
+        page = person.get("/status").text
+    assert "The metadata store at http://h2:2379 does not serve: Connection refused." in page
+    assert [text in page for text in ("etcd-1", ">leader<", "3.5.1", ">does not serve<")] == [True] * 4
