@@ -16,4 +16,5 @@ def copy_state(source: PartitionLog, target: PartitionLog) -> None:
         raise target.take_offline(error) from error
     target.config = source.config
     target.log_start_offset, target.cleaner_offset = source.log_start_offset, source.cleaner_offset
+    target.left_trash_at, target.gap_offset = source.left_trash_at, source.gap_offset
     target.update_high_watermark(source.high_watermark)

@@ -95,6 +95,12 @@ def test_a_future_replica_is_promoted_and_then_the_old_log_is_deleted(
     assert moving.directories[1].logs == {T0: new}
 
 
+def test_a_moved_log_keeps_its_gap_and_where_it_left_the_trash(moving: LogManager) -> None:
+    moving.logs[T0].gap_offset, moving.logs[T0].left_trash_at = 1, 2
+    new = promote(moving)
+    assert (new.gap_offset, new.left_trash_at) == (1, 2)
+
+
 def test_the_moved_log_is_still_known_if_the_old_one_cannot_be_removed(
     moving: LogManager, opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
