@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 
+from barnabas.base.store_member import StoreMember
 from barnabas.metadata.store import (
     CHANGES_MAX,
     NEVER,
@@ -14,7 +15,6 @@ from barnabas.metadata.store import (
     Prefix,
     StoreChange,
     StoreError,
-    StoreMember,
 )
 from support.loop import turns
 

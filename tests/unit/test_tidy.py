@@ -47,7 +47,7 @@ def short(path: Path) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def _no_collections() -> Iterator[None]:
-    """The syntax trees of all files are millions of objects, through which each collection of garbage would go."""
+    """Do not let the garbage collector visit the millions of objects in the syntax trees of all files."""
     gc.disable()
     yield
     tree_of.cache_clear()

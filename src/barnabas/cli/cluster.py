@@ -8,6 +8,7 @@ import typer
 
 from barnabas.base.clock import SystemClock
 from barnabas.base.plurals import plural
+from barnabas.base.store_member import StoreMember
 from barnabas.cli.support.calls import with_cluster
 from barnabas.cli.support.commands import command, command_group
 from barnabas.cli.support.failures import FAILED
@@ -17,7 +18,6 @@ from barnabas.cli.support.times import format_timestamp
 from barnabas.client.admin.extensions.cluster_status import (
     BrokerStatus,
     ClusterStatus,
-    StoreServer,
     UnhealthyPartition,
 )
 from barnabas.client.admin.status import describe_cluster_status
@@ -71,7 +71,7 @@ def show_status(
     """Show brokers, their metadata and load, and unhealthy partitions.
 
     Exits with 1 if something is wrong: a broker is fenced or does not respond, its metadata is different or behind, a
-    server of the metadata store does not serve, or partitions are offline, under min.insync.replicas or
+    member of the metadata store is unavailable, or partitions are offline, under min.insync.replicas or
     under-replicated. Topics that the principal may not describe are left out. Brokers other than Barnabas do not report
     all of it.
     """
@@ -106,9 +106,9 @@ def _print_status(status: ClusterStatus) -> None:
     print_table(_BROKER_COLUMNS, [broker_row(broker) for broker in status.brokers])
     print()
     print_table(_LOAD_COLUMNS, [load_row(broker) for broker in status.brokers])
-    if status.store_servers:
+    if status.store_members:
         print()
-        print_table(_STORE_COLUMNS, [_store_row(server) for server in status.store_servers])
+        print_table(_STORE_COLUMNS, [_store_row(member) for member in status.store_members])
     if status.unhealthy:
         print()
         print_table(
@@ -156,13 +156,13 @@ def load_row(broker: BrokerStatus) -> tuple[object, ...]:
     )
 
 
-def _store_row(server: StoreServer) -> tuple[object, ...]:
+def _store_row(member: StoreMember) -> tuple[object, ...]:
     return (
-        server.address,
-        server.name,
-        server.role or "none",
-        server.version or "?",
-        _known(server.size_bytes),
+        member.address,
+        member.name,
+        member.role or "unavailable",
+        member.version or "?",
+        _known(member.size_bytes),
     )
 
 
@@ -189,7 +189,7 @@ def status_json(status: ClusterStatus) -> dict[str, object]:
         "cluster_id": status.cluster_id,
         "controller_id": status.controller_id,
         "metadata_store": status.store,
-        "metadata_store_servers": [server._asdict() for server in status.store_servers],
+        "metadata_store_members": [member._asdict() for member in status.store_members],
         "metadata_revision": status.revision,
         "brokers": [_broker_json(broker, status.controller_id) for broker in status.brokers],
         "partitions": status.partitions_count,

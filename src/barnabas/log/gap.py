@@ -5,6 +5,10 @@ own epoch. Then the former epoch ends at the gap: followers truncate there, and 
 """
 
 from barnabas.log.partition_log import PartitionLog
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.errors import KafkaError
+
+_log = get_logger("barnabas.log")
 
 
 def begin_epoch_at_gap(log: PartitionLog, leader_epoch: int) -> None:
@@ -15,9 +19,14 @@ def begin_epoch_at_gap(log: PartitionLog, leader_epoch: int) -> None:
     offset = log.gap_offset
     if offset is None or log.failure is not None:
         return
+    behind = [segment for segment in log.segments if segment.base_offset > offset]
     try:
-        for segment in reversed(log.segments.since(offset)):  # so that epochs never fall along the log
-            segment.set_leader_epoch(offset, leader_epoch)
+        for segment in reversed(behind):  # so that epochs never fall along the log
+            segment.set_leader_epoch(leader_epoch)
         log.epochs.assign(leader_epoch, offset)
     except OSError as error:
         log.take_offline(error)
+    except KafkaError as error:
+        _log.error(
+            "cannot read the batches behind a gap", partition=str(log.topic_partition), why=error.message
+        )

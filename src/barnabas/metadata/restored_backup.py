@@ -63,15 +63,16 @@ def decide_continue_producer_ids(image: MetadataImage, logs: Collection[FoundLog
     return decide_continue_after(image.producer_ids, max((log.producer_id for log in logs), default=-1))
 
 
-def decide_distrust_log_dirs(image: MetadataImage) -> Decision[None]:
-    """Let each broker find at its next start that it has lost those of its replicas that have no log.
+def decide_add_lost_log_dirs(image: MetadataImage) -> Decision[None]:
+    """Add a log directory to the registration of each broker that it does not have.
 
-    Since the backup, a replica may have been moved, or its topic been deleted: without a log it must not lead.
+    At its next start, each broker then takes its replicas without a log for lost. Since the backup, they may have been
+    moved, or their topics deleted: without a log they must not lead.
     """
-    distrusted = {
+    changed = {
         key: replace(broker, log_dirs=(*broker.log_dirs, LOST_LOG_DIR))
         for key, broker in image.brokers.items()
         if LOST_LOG_DIR not in broker.log_dirs
     }
-    puts = tuple(BROKERS.put(key, broker) for key, broker in distrusted.items())
-    return Decision(None, puts, {BROKERS.key(key): image.brokers.revision(key) for key in distrusted})
+    puts = tuple(BROKERS.put(key, broker) for key, broker in changed.items())
+    return Decision(None, puts, {BROKERS.key(key): image.brokers.revision(key) for key in changed})

@@ -6,6 +6,8 @@ The adapters are in `barnabas.stores`.
 from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple, Protocol
 
+from barnabas.base.store_member import StoreMember
+
 #: The revision of a key that does not exist.
 NEVER = 0
 
@@ -55,18 +57,6 @@ class Commit(NamedTuple):
     revision: int
     changes: tuple[StoreChange, ...]
     commit_id: str = ""  #: chosen by the writer; unique among the writers of a store
-
-
-class StoreMember(NamedTuple):
-    """A server of a store that consists of several, as this process reaches it."""
-
-    address: str
-    name: str = ""
-    role: str = ""  #: "leader", "follower" or "learner"; empty if it does not serve
-    version: str = ""
-    size_bytes: int = -1
-    reason: str = ""  #: why it does not serve
-    member_id: str = ""
 
 
 class Conflict(Exception):
@@ -132,7 +122,7 @@ class Store(Protocol):
         ...
 
     async def members(self) -> list[StoreMember]:
-        """Return the servers of the store, also those that do not answer; empty for a file."""
+        """Return the members of the store, also those that are unavailable; none for a file."""
         ...
 
     async def load(self) -> tuple[int, list[Item]]:

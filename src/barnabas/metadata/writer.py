@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from barnabas.base.store_member import StoreMember
 from barnabas.base.worker import Worker
 from barnabas.metadata.audit.auditor import WAITING_COUNT_MAX, Auditor
 from barnabas.metadata.audit.difference import Difference
@@ -23,7 +24,6 @@ from barnabas.metadata.store import (
     OutcomeUnknown,
     Store,
     StoreError,
-    StoreMember,
     WentBack,
 )
 from barnabas.telemetry import names

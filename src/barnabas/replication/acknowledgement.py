@@ -8,8 +8,8 @@ async def acknowledged(
 ) -> None:
     """Wait for the disk, and then for the in-sync replicas.
 
-    :param replicated: From `Partition.when_replicated`, called in the same turn of the event loop as the append:
-        later this broker may not lead any more. `Deadlines` limits how long it takes.
+    :param replicated: From `ReplicaManager.when_replicated`, called in the same turn of the event loop as the append:
+        later this broker may not lead any more.
     :raises TimeoutError: If the replicas take too long.
     :raises OSError: If the disk fails.
     :raises KafkaError: NOT_LEADER_OR_FOLLOWER.

@@ -62,7 +62,7 @@ class ReplicaManager:
         self.log_manager = log_manager
         self.trash = TrashedLogs(log_manager)
         self.leader_statistics = LeaderStatistics(broker_id)
-        self.deadlines = Deadlines()  #: of waits for in-sync replicas
+        self._deadlines = Deadlines()
         self._log_configs = log_configs
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
@@ -127,6 +127,15 @@ class ReplicaManager:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
         message = f"Broker {self._broker_id} does not have a replica of {topic.name}-{index}."
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
+
+    def when_replicated(
+        self, partition: Partition, offset: int, timeout_ms: int
+    ) -> "asyncio.Future[None] | None":
+        """Return the future of `Partition.when_replicated`; after a timeout it ends with TimeoutError."""
+        replicated = partition.when_replicated(offset)
+        if replicated is not None:
+            self._deadlines.limit(replicated, timeout_ms)
+        return replicated
 
     def offline_replicas(self) -> frozenset[TopicIdPartition]:
         """Return the replicas of this broker whose log directory has failed."""
@@ -432,6 +441,7 @@ class ReplicaManager:
             "leaders_count": len(led),
             "under_replicated_count": sum(len(partition.isr) < len(partition.replicas) for partition in led),
             "under_min_isr_count": sum(partition.is_under_min_isr for partition in led),
+            **self._deadlines.statistics(),
         }
 
 

@@ -58,15 +58,13 @@ def append_transaction_markers(
             continue
         try:
             end_offset = partition.append_transaction_marker(marker, transaction_version).last_offset + 1
-            replicated = partition.when_replicated(end_offset)
+            replicated = replicas.when_replicated(partition, end_offset, timeout_ms)
         except KafkaError as error:
             codes[tp] = error.code
             continue
         codes[tp] = ErrorCode.NONE
         replicas.on_transaction_marker(tp, marker)
         flushed = flusher.when_flushed(partition.log) if partition.log.needs_flush else None
-        if replicated is not None:
-            replicas.deadlines.limit(replicated, timeout_ms)
         if flushed is not None or replicated is not None:
             waits.append(asyncio.ensure_future(_wait(flushed, replicated, codes, tp)))
     return AppendedMarkers(codes, waits)

@@ -166,9 +166,9 @@ class AuditPublisher:
         if partition is None or not self._published:
             return
         rows = list(self._published)
-        replicated = partition.when_replicated(partition.log.log_end_offset)
-        if replicated is not None:
-            self._broker.replicas.deadlines.limit(replicated, REPLICATION_MS)
+        replicated = self._broker.replicas.when_replicated(
+            partition, partition.log.log_end_offset, REPLICATION_MS
+        )
         try:
             await acknowledged(self._broker.flusher.when_flushed(partition.log), replicated)
         except TimeoutError:

@@ -15,9 +15,9 @@ from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.restored_backup import (
+    decide_add_lost_log_dirs,
     decide_continue_epochs,
     decide_continue_producer_ids,
-    decide_distrust_log_dirs,
     is_newer,
     newer_epochs,
 )
@@ -75,7 +75,7 @@ def _is_older_than_logs(
 
 
 async def _continue_after_logs(metadata: MetadataWriter, log_manager: LogManager) -> None:
-    """Begin leader epochs and producer ids that are later than those in the logs, and distrust replicas without a log.
+    """Begin leader epochs and producer ids that are later than those in the logs; replicas without a log are lost.
 
     This changes all partitions, because its commits hide from other brokers that the metadata went back. If it is
     interrupted, the next start does it again.
@@ -92,7 +92,7 @@ async def _continue_after_logs(metadata: MetadataWriter, log_manager: LogManager
         revision=image.revision,
         logs_count=len(found),
     )
-    await metadata.write(decide_distrust_log_dirs)
+    await metadata.write(decide_add_lost_log_dirs)
     await metadata.write(lambda image: decide_continue_producer_ids(image, found))
     newer = newer_epochs(image, found)
     partitions = [

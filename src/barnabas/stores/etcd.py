@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, closing
 from typing import Any
 
+from barnabas.base.store_member import StoreMember
 from barnabas.metadata.store import (
     NEVER,
     Commit,
@@ -19,7 +20,6 @@ from barnabas.metadata.store import (
     Prefix,
     StoreChange,
     StoreError,
-    StoreMember,
     WentBack,
 )
 from barnabas.stores.etcd_gateway import Gateway, Refused, decode_answer

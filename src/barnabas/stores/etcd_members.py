@@ -4,27 +4,35 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from barnabas.metadata.store import StoreMember
+from barnabas.base.store_member import StoreMember
 from barnabas.stores.etcd_gateway import Gateway, Refused
 from barnabas.stores.etcd_http import EtcdEndpoint, NoAnswer, NotSent
 
-#: How long one member may take to answer.
-ANSWER_TIMEOUT_S = 1.5
+#: How long a member may take for each of two answers: a client waits 2 s for the report of a broker.
+ANSWER_TIMEOUT_S = 0.8
 
 
 async def describe_members(gateway: Gateway) -> list[StoreMember]:
     """Return the member behind each endpoint; it has a name only if etcd lets the user list the members."""
     endpoints = gateway.endpoints
-    members = await asyncio.gather(*(_member(gateway, endpoint) for endpoint in endpoints))
+    statuses = await asyncio.gather(*(_status(gateway, endpoint) for endpoint in endpoints))
+    answers = list(zip(endpoints, statuses, strict=True))
     lists = await asyncio.gather(
-        *(
-            _list(gateway, endpoint)
-            for endpoint, member in zip(endpoints, members, strict=True)
-            if member.role
-        )
+        *(_list(gateway, endpoint) for endpoint, status in answers if isinstance(status, dict))
     )
     listed = max(lists, key=len, default=())
-    return [member._replace(name=_name(member, listed)) for member in members]
+    return [_described(str(endpoint), status, listed) for endpoint, status in answers]
+
+
+async def _status(gateway: Gateway, endpoint: EtcdEndpoint) -> dict[str, Any] | str:
+    """Return the status of a member, or why there is none."""
+    try:
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            return await gateway.call_at(endpoint, "/v3/maintenance/status", {})
+    except TimeoutError:
+        return f"no answer within {ANSWER_TIMEOUT_S:g} s"
+    except (Refused, NotSent, NoAnswer) as error:
+        return str(error)
 
 
 async def _list(gateway: Gateway, endpoint: EtcdEndpoint) -> Sequence[Mapping[str, Any]]:
@@ -38,29 +46,16 @@ async def _list(gateway: Gateway, endpoint: EtcdEndpoint) -> Sequence[Mapping[st
     return members
 
 
-async def _member(gateway: Gateway, endpoint: EtcdEndpoint) -> StoreMember:
-    try:
-        async with asyncio.timeout(ANSWER_TIMEOUT_S):
-            status = await gateway.call_at(endpoint, "/v3/maintenance/status", {})
-    except TimeoutError:
-        return StoreMember(str(endpoint), reason=f"no answer within {ANSWER_TIMEOUT_S:g} s")
-    except (Refused, NotSent, NoAnswer) as error:
-        return StoreMember(str(endpoint), reason=str(error))
-    member_id, leader = str(status["header"].get("member_id", "")), str(status.get("leader", "0"))
+def _described(
+    address: str, status: Mapping[str, Any] | str, listed: Sequence[Mapping[str, Any]]
+) -> StoreMember:
+    if isinstance(status, str):
+        names = (str(each.get("name", "")) for each in listed if address in each.get("clientURLs", ()))
+        return StoreMember(address, next(names, ""), reason=status)
+    member_id, leader = status["header"].get("member_id"), status.get("leader", "0")
+    names = (str(each.get("name", "")) for each in listed if each.get("ID") == member_id)
+    name = next(names, "")
     if leader == "0":
-        return StoreMember(str(endpoint), reason="it knows no leader of etcd", member_id=member_id)
+        return StoreMember(address, name, reason="it knows no leader of etcd")
     role = "leader" if member_id == leader else "learner" if status.get("isLearner") else "follower"
-    return StoreMember(
-        str(endpoint),
-        role=role,
-        version=str(status.get("version", "")),
-        size_bytes=int(status.get("dbSize", -1)),
-        member_id=member_id,
-    )
-
-
-def _name(member: StoreMember, listed: Sequence[Mapping[str, Any]]) -> str:
-    for each in listed:
-        if each.get("ID") == member.member_id or member.address in each.get("clientURLs", ()):
-            return str(each.get("name", ""))
-    return ""
+    return StoreMember(address, name, role, str(status.get("version", "")), int(status.get("dbSize", 0)))

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.file_lock import Locked
+from barnabas.base.store_member import StoreMember
 from barnabas.metadata.store import (
     CHANGES_MAX,
     NEVER,
@@ -26,7 +27,6 @@ from barnabas.metadata.store import (
     SessionInUse,
     StoreChange,
     StoreError,
-    StoreMember,
 )
 from barnabas.stores.session_files import SessionFiles, SessionState
 from barnabas.telemetry.logs import get_logger

@@ -26,15 +26,15 @@ def test_it_shows_the_members_their_roles_and_that_one_does_not_answer(tmp_path:
 
         exit_code, found = status()
         assert exit_code == OK, found["problems"]
-        servers = found["metadata_store_servers"]
-        assert [server["name"] for server in servers] == [member.name for member in members]
-        assert sorted(server["role"] for server in servers) == ["follower", "follower", "leader"]
-        assert all(server["size_bytes"] > 0 for server in servers)
+        described = found["metadata_store_members"]
+        assert [each["name"] for each in described] == [member.name for member in members]
+        assert sorted(each["role"] for each in described) == ["follower", "follower", "leader"]
+        assert all(each["size_bytes"] > 0 for each in described)
         members[2].kill()
         until(lambda: status()[0] == FAILED)
         _, found = status()
-        assert [server["role"] is None for server in found["metadata_store_servers"]] == [False, False, True]
+        assert [each["role"] is None for each in found["metadata_store_members"]] == [False, False, True]
         [problem] = found["problems"]
         assert problem.startswith(
-            f"the metadata store at http://127.0.0.1:{members[2].port} does not serve: "
+            f"the metadata store at http://127.0.0.1:{members[2].port} is unavailable: "
         )

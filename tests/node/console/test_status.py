@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.metadata.store import StoreMember
+from barnabas.base.store_member import StoreMember
 from barnabas.stores.sqlite import SqliteStore
 from barnabas.testing import EmbeddedBroker, EmbeddedCluster
 from support.consoles import visiting
@@ -34,7 +34,7 @@ def test_the_page_shows_a_dead_broker_and_its_partitions(brokers: EmbeddedCluste
         until(lambda: "The cluster is healthy." in person.get("/status").text)
 
 
-def test_the_page_shows_the_servers_of_the_metadata_store(
+def test_the_page_shows_the_members_of_the_metadata_store(
     kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def members(_: SqliteStore) -> list[StoreMember]:
@@ -44,5 +44,5 @@ def test_the_page_shows_the_servers_of_the_metadata_store(
     monkeypatch.setattr(SqliteStore, "members", members)
     with visiting(kafka.bootstrap) as person:
         page = person.get("/status").text
-    assert "The metadata store at http://h2:2379 does not serve: Connection refused." in page
-    assert [text in page for text in ("etcd-1", ">leader<", "3.5.1", ">does not serve<")] == [True] * 4
+    assert "The metadata store at http://h2:2379 is unavailable: Connection refused." in page
+    assert [text in page for text in ("etcd-1", ">leader<", "3.5.1", ">unavailable<")] == [True] * 4

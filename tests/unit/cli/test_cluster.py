@@ -2,6 +2,7 @@
 
 import pytest
 
+from barnabas.base.store_member import StoreMember
 from barnabas.cli import cluster as command
 from barnabas.cli.cluster import PARTITIONS_MAX, broker_row, load_row, status_json
 from barnabas.client.admin.extensions.cluster_status import (
@@ -9,7 +10,6 @@ from barnabas.client.admin.extensions.cluster_status import (
     BrokerStatus,
     ClusterStatus,
     MetadataState,
-    StoreServer,
     UnhealthyPartition,
 )
 from barnabas.client.core.address import BrokerAddress
@@ -84,8 +84,8 @@ SILENT_JSON = dict.fromkeys(LIVE_JSON) | {
 UNHEALTHY = UnhealthyPartition("t", 3, None, (1, 2), (2,), 2)
 
 
-SERVES = StoreServer("http://h1:2379", "a", "leader", "3.5.1", 1024, "")
-FAILS = StoreServer("http://h2:2379", "b", None, "", None, "refused")
+SERVES = StoreMember("http://h1:2379", "a", "leader", "3.5.1", 1024, "")
+FAILS = StoreMember("http://h2:2379", "b", None, "", None, "refused")
 
 
 def status(*unhealthy: UnhealthyPartition) -> ClusterStatus:
@@ -113,12 +113,12 @@ def test_a_long_list_of_partitions_is_cut_in_tables_and_complete_in_json(
     assert len(unhealthy) == PARTITIONS_MAX + 5
 
 
-def test_the_servers_of_the_store_have_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_members_of_the_store_have_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     command._print_status(status())
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("http://")]
     assert rows == [
         ["http://h1:2379", "a", "leader", "3.5.1", "1024"],
-        ["http://h2:2379", "b", "none", "?", "?"],
+        ["http://h2:2379", "b", "unavailable", "?", "?"],
     ]
 
 
@@ -129,7 +129,7 @@ def test_json_has_all_fields() -> None:
         "healthy": False,
         "problems": [
             "broker 2 does not respond: refused",
-            "the metadata store at http://h2:2379 does not serve: refused",
+            "the metadata store at http://h2:2379 is unavailable: refused",
             "1 partition is offline",
             "1 partition is under min.insync.replicas",
             "1 partition is under-replicated",
@@ -137,7 +137,7 @@ def test_json_has_all_fields() -> None:
         "cluster_id": "id",
         "controller_id": 1,
         "metadata_store": "etcd",
-        "metadata_store_servers": [SERVES._asdict(), FAILS._asdict()],
+        "metadata_store_members": [SERVES._asdict(), FAILS._asdict()],
         "metadata_revision": 7,
         "partitions": 9,
         "offline_partitions": 1,

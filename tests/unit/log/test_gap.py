@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from barnabas.log.gap import begin_epoch_at_gap
 from barnabas.log.partition_log import PartitionLog
 from support.batches import batch
@@ -46,3 +48,15 @@ def test_a_log_without_a_gap_is_not_changed(open_log: OpenLog) -> None:
     begin_epoch_at_gap(log, 7)
     assert {epoch for _, epoch in epochs_of(log)} == {3}
     assert log.epochs.entries == ((3, 0),)
+
+
+def test_batches_that_cannot_be_read_are_left_as_they_are(
+    open_log: OpenLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = filled(open_log(segment_bytes=SEGMENT_BYTES))
+    log.gap_offset = 1
+    *_, last = log.segments
+    last.path.write_bytes(bytes(SEGMENT_BYTES))
+    begin_epoch_at_gap(log, 7)
+    assert log.failure is None
+    assert "cannot read the batches behind a gap" in capsys.readouterr().err

@@ -7,9 +7,9 @@ from barnabas.metadata.producer_ids import SKIPPED_COUNT, decide_allocate_block
 from barnabas.metadata.restored_backup import (
     EPOCHS_AHEAD_MAX,
     EPOCHS_SKIPPED,
+    decide_add_lost_log_dirs,
     decide_continue_epochs,
     decide_continue_producer_ids,
-    decide_distrust_log_dirs,
     is_newer,
     newer_epochs,
 )
@@ -69,7 +69,7 @@ def test_producer_ids_continue_far_after_those_of_the_metadata_if_the_logs_have_
 
 
 def test_no_broker_has_all_log_directories_that_it_had_before_the_restoration() -> None:
-    after = replayed(IMAGE, decide_distrust_log_dirs(IMAGE))
+    after = replayed(IMAGE, decide_add_lost_log_dirs(IMAGE))
     for key, broker in IMAGE.brokers.items():
         assert after.brokers[key].log_dirs == (*broker.log_dirs, LOST_LOG_DIR)
-    assert decide_distrust_log_dirs(after).changes == ()
+    assert decide_add_lost_log_dirs(after).changes == ()

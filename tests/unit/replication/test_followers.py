@@ -460,12 +460,13 @@ def test_a_new_leader_knows_the_high_watermark_when_the_in_sync_replicas_have_wh
 def test_a_leader_with_a_gap_begins_its_epoch_there_if_it_has_followers(
     make_partition: Make, replicas: tuple[int, ...], last_epoch: int
 ) -> None:
-    partition = make_partition(replicas)
-    for _ in range(3):
+    partition = make_partition(replicas, segment_bytes=2 * len(batch(b"x")))
+    for _ in range(4):
         partition.append_as_leader(batch(b"x"), 1)
+    first, second = partition.log.segments
+    first.cut(len(batch(b"x")))
     partition.log.gap_offset = 1
     partition.update_state(PartitionRegistration(1, 7, (1,), 1, replicas))
-    [segment] = partition.log.segments
-    epochs = [header.partition_leader_epoch for _, header in segment.headers()]
+    epochs = [header.partition_leader_epoch for segment in (first, second) for _, header in segment.headers()]
     assert epochs == [0, last_epoch, last_epoch]
-    assert partition.log.epochs.end_offset_for(0, 3) == (0, 1 if last_epoch else 3)
+    assert partition.log.epochs.end_offset_for(0, 4) == (0, 1 if last_epoch else 4)

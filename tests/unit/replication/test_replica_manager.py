@@ -120,6 +120,8 @@ def test_assigned_replicas_are_opened_at_the_start(broker: Broker) -> None:
         "leaders_count": 1,
         "under_replicated_count": 0,
         "under_min_isr_count": 0,
+        "waits_count": 0,
+        "expired_count": 0,
     }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.metadata.store import StoreMember
+from barnabas.base.store_member import StoreMember
 from barnabas.stores import etcd_members
 from barnabas.stores.etcd_gateway import Gateway
 from barnabas.stores.etcd_members import describe_members
@@ -52,7 +52,7 @@ async def test_members_have_their_roles_and_names() -> None:
 
 
 @on_loop
-async def test_a_member_that_does_not_serve_has_its_name_from_another_one() -> None:
+async def test_an_unavailable_member_has_its_name_from_another_one() -> None:
     async with server(stay_silent) as (gone, _):
         pass
     listed = {"members": [{"ID": "1", "name": "a", "clientURLs": [str(gone)]}, {"ID": "2", "name": "b"}]}
@@ -60,21 +60,21 @@ async def test_a_member_that_does_not_serve_has_its_name_from_another_one() -> N
         gateway = Gateway((gone, endpoint))
         first, second = await describe_members(gateway)
         gateway.close()
-    assert (first.name, first.role, second.name, second.role) == ("a", "", "b", "leader")
+    assert (first.name, first.role, second.name, second.role) == ("a", None, "b", "leader")
     assert "refused" in first.reason
 
 
 @on_loop
-async def test_a_member_that_does_not_serve_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unavailable_member_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(etcd_members, "ANSWER_TIMEOUT_S", 0.2)
-    refusing = member({STATUS: {"code": 7, "message": "permission denied"}})
-    alone = member({STATUS: status("2", "0")})
+    refused = {"code": 7, "message": "permission denied"}
+    refusing, alone = member({STATUS: refused}), member({LIST: refused, STATUS: status("2", "0")})
     async with server(refusing) as (one, _), server(alone) as (two, _), server(stay_silent) as (three, _):
         gateway = Gateway((one, two, three))
         members = await describe_members(gateway)
         gateway.close()
     assert members == [
         StoreMember(str(one), reason="permission denied"),
-        StoreMember(str(two), reason="it knows no leader of etcd", member_id="2"),
+        StoreMember(str(two), reason="it knows no leader of etcd"),
         StoreMember(str(three), reason="no answer within 0.2 s"),
     ]

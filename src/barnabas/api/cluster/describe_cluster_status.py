@@ -1,8 +1,8 @@
 """DescribeClusterStatus (32007), v0: the state of the brokers and of the metadata, as this broker sees them.
 
 An API of Barnabas. A client asks each broker and compares: brokers with the same metadata have the same hash at the
-same revision. Where times and rates are not known, and the load if it is not requested, they are -1. With the load,
-the servers of the metadata store are asked.
+same revision. Where times and rates are not known, and the load if it is not requested, they are -1. The members of
+the metadata store are asked if the load is requested.
 
 Errors: CLUSTER_AUTHORIZATION_FAILED.
 """
@@ -11,12 +11,13 @@ from barnabas import __version__
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.base.store_member import StoreMember
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.barnabas_messages.describe_cluster_status import (
     DescribeClusterStatusRequest,
     DescribeClusterStatusResponse,
     MetadataHash,
-    MetadataStoreServer,
+    MetadataStoreMember,
     RegisteredBroker,
 )
 from barnabas.wire.errors import KafkaError
@@ -41,13 +42,24 @@ async def handle(
         broker_id=broker.broker_id,
         software_version=__version__,
         store=broker.metadata.store_kind,
-        store_members=[MetadataStoreServer(*member[:-1]) for member in members],
+        store_members=[_encoded(member) for member in members],
         revision=broker.image.revision,
         hashes=[MetadataHash(*each) for each in broker.metadata.recent_hashes.items()],
         brokers=_registered_brokers(context),
         log_bytes=log_bytes,
         in_bytes_per_second=in_rate,
         out_bytes_per_second=out_rate,
+    )
+
+
+def _encoded(member: StoreMember) -> MetadataStoreMember:
+    return MetadataStoreMember(
+        address=member.address,
+        name=member.name,
+        role=member.role or "",
+        version=member.version,
+        size_bytes=-1 if member.size_bytes is None else member.size_bytes,
+        reason=member.reason,
     )
 
 

@@ -377,11 +377,12 @@ class _Production:
         if tracer.enabled:
             _trace_append(context, partition, appended, started_ns)
         needs_flush = partition.log.needs_flush
-        replicated = partition.when_replicated(appended.last_offset + 1) if acks == ALL_REPLICAS else None
+        replicated = None
+        if acks == ALL_REPLICAS:
+            end_offset, timeout_ms = appended.last_offset + 1, self._request.timeout_ms
+            replicated = context.broker.replicas.when_replicated(partition, end_offset, timeout_ms)
         if needs_flush or replicated is not None:
             flushed = context.broker.flusher.when_flushed(partition.log) if needs_flush else None
-            if replicated is not None:
-                context.broker.replicas.deadlines.limit(replicated, self._request.timeout_ms)
             self._waits.append(_Wait(partition, flushed, replicated, results, len(results) - 1))
 
 

@@ -36,7 +36,7 @@ class RegisteredBroker(Struct):
     since_ms: int = int64(default=-1)
 
 
-class MetadataStoreServer(Struct):
+class MetadataStoreMember(Struct):
     address: str = string(default="")
     name: str = string(default="")
     role: str = string(default="")
@@ -56,7 +56,7 @@ class DescribeClusterStatusResponse(Message):
     broker_id: int = int32(default=0)
     software_version: str = string(default="")
     store: str = string(default="")
-    store_members: list[MetadataStoreServer] = array(MetadataStoreServer, default=...)
+    store_members: list[MetadataStoreMember] = array(MetadataStoreMember, default=...)
     revision: int = int64(default=0)
     hashes: list[MetadataHash] = array(MetadataHash, default=...)
     brokers: list[RegisteredBroker] = array(RegisteredBroker, default=...)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from barnabas.base.store_member import StoreMember
 from barnabas.client.admin.model import ClusterDescription
 from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import check
@@ -26,17 +27,6 @@ class MetadataState(StrEnum):
     DIFFERENT = "different"  #: at the same revision
     BEHIND = "behind"  #: so far that the brokers remember no common revision
     UNKNOWN = "unknown"
-
-
-class StoreServer(NamedTuple):
-    """A server of the metadata store."""
-
-    address: str
-    name: str
-    role: str | None  #: None if it does not serve
-    version: str
-    size_bytes: int | None
-    reason: str  #: why it does not serve
 
 
 class Registration(NamedTuple):
@@ -60,7 +50,7 @@ class BrokerReport:
     log_bytes: int | None = None
     in_bytes_per_second: int | None = None
     out_bytes_per_second: int | None = None
-    store_servers: tuple[StoreServer, ...] = ()
+    store_members: tuple[StoreMember, ...] = ()
 
 
 class NoReport(NamedTuple):
@@ -131,7 +121,7 @@ class ClusterStatus:
     cluster_id: str
     controller_id: int
     store: str | None
-    store_servers: tuple[StoreServer, ...]  #: as the broker reaches them whose view this is; empty for a file
+    store_members: tuple[StoreMember, ...]  #: as the broker reaches them whose view this is; empty for a file
     revision: int | None  #: of the metadata, on that broker
     brokers: tuple[BrokerStatus, ...]
     partitions_count: int
@@ -154,9 +144,9 @@ class ClusterStatus:
         """What is wrong, a sentence each; empty if the cluster is healthy."""
         problems = [problem for broker in self.brokers for problem in _broker_problems(broker)]
         problems += [
-            f"the metadata store at {server.address} does not serve: {server.reason}"
-            for server in self.store_servers
-            if server.role is None
+            f"the metadata store at {member.address} is unavailable: {member.reason}"
+            for member in self.store_members
+            if member.role is None
         ]
         counts = {
             "offline": self.offline_count,
@@ -204,7 +194,7 @@ def parse_status_response(response: DescribeClusterStatusResponse) -> BrokerRepo
         _known(response.in_bytes_per_second),
         _known(response.out_bytes_per_second),
         tuple(
-            StoreServer(
+            StoreMember(
                 each.address,
                 each.name,
                 each.role or None,
@@ -303,7 +293,7 @@ def merge_status(
         cluster.cluster_id,
         cluster.controller_id,
         view.store,
-        view.store_servers,
+        view.store_members,
         view.revision,
         brokers,
         len(partitions),

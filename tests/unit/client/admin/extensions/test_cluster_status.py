@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from barnabas.base.store_member import StoreMember
 from barnabas.client.admin.extensions.cluster_status import (
     BrokerLiveness,
     BrokerReport,
@@ -12,7 +13,6 @@ from barnabas.client.admin.extensions.cluster_status import (
     MetadataState,
     NoReport,
     Registration,
-    StoreServer,
     compare_metadata,
     merge_status,
     parse_status_response,
@@ -24,7 +24,7 @@ from barnabas.client.core.metadata import Node, PartitionInfo, TopicInfo
 from barnabas.wire.barnabas_messages.describe_cluster_status import (
     DescribeClusterStatusResponse,
     MetadataHash,
-    MetadataStoreServer,
+    MetadataStoreMember,
     RegisteredBroker,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -202,22 +202,22 @@ def test_a_response_is_parsed() -> None:
         parse_status_response(refused)
 
 
-def test_a_server_of_the_store_that_does_not_serve_is_a_problem() -> None:
-    serves = StoreServer("http://h1:2379", "a", "leader", "3.5.1", 1024, "")
-    fails = StoreServer("http://h2:2379", "b", None, "", None, "Connection refused")
-    view = replace(REPORT, revision=8, store_servers=(serves, fails))
+def test_an_unavailable_member_of_the_store_is_a_problem() -> None:
+    serves = StoreMember("http://h1:2379", "a", "leader", "3.5.1", 1024, "")
+    fails = StoreMember("http://h2:2379", "b", None, "", None, "Connection refused")
+    view = replace(REPORT, revision=8, store_members=(serves, fails))
     status = merge_status(CLUSTER, [], {}, {**REPORTS, 2: view})
-    assert status.store_servers == (serves, fails)
-    assert status.problems == ["the metadata store at http://h2:2379 does not serve: Connection refused"]
+    assert status.store_members == (serves, fails)
+    assert status.problems == ["the metadata store at http://h2:2379 is unavailable: Connection refused"]
 
 
-def test_the_servers_of_the_store_are_read_from_a_report() -> None:
+def test_the_members_of_the_store_are_read_from_a_report() -> None:
     members = [
-        MetadataStoreServer("http://h1:2379", "a", "leader", "3.5.1", 1024, ""),
-        MetadataStoreServer("http://h2:2379", reason="timeout"),
+        MetadataStoreMember("http://h1:2379", "a", "leader", "3.5.1", 1024, ""),
+        MetadataStoreMember("http://h2:2379", reason="timeout"),
     ]
     report = parse_status_response(DescribeClusterStatusResponse(store_members=members))
-    assert report.store_servers == (
-        StoreServer("http://h1:2379", "a", "leader", "3.5.1", 1024, ""),
-        StoreServer("http://h2:2379", "", None, "", None, "timeout"),
+    assert report.store_members == (
+        StoreMember("http://h1:2379", "a", "leader", "3.5.1", 1024, ""),
+        StoreMember("http://h2:2379", "", None, "", None, "timeout"),
     )

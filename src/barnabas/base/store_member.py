@@ -1,0 +1,14 @@
+"""A server of a metadata store that consists of several, such as a member of etcd."""
+
+from typing import NamedTuple
+
+
+class StoreMember(NamedTuple):
+    """A member as a broker reaches it; what is not known is empty or None."""
+
+    address: str
+    name: str = ""
+    role: str | None = None  #: "leader", "follower" or "learner"; None if the member is unavailable
+    version: str = ""
+    size_bytes: int | None = None
+    reason: str = ""  #: why it is unavailable
