@@ -8,7 +8,9 @@ class StoreMember(NamedTuple):
 
     address: str
     name: str = ""
-    role: str | None = None  #: "leader", "follower" or "learner"; None if the member is unavailable
+    role: str | None = (
+        None  #: "leader", "follower", "learner" or "unknown"; None if the member is unavailable
+    )
     version: str = ""
     size_bytes: int | None = None
     reason: str = ""  #: why it is unavailable

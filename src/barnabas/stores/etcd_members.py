@@ -25,13 +25,15 @@ async def describe_members(gateway: Gateway) -> list[StoreMember]:
 
 
 async def _status(gateway: Gateway, endpoint: EtcdEndpoint) -> dict[str, Any] | str:
-    """Return the status of a member, or why there is none."""
+    """Return the status of a member, empty if the user may not see it; or why the member is unavailable."""
     try:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
             return await gateway.call_at(endpoint, "/v3/maintenance/status", {})
     except TimeoutError:
         return f"no answer within {ANSWER_TIMEOUT_S:g} s"
-    except (Refused, NotSent, NoAnswer) as error:
+    except Refused:
+        return {}
+    except (NotSent, NoAnswer) as error:
         return str(error)
 
 
@@ -49,12 +51,18 @@ async def _list(gateway: Gateway, endpoint: EtcdEndpoint) -> Sequence[Mapping[st
 def _described(
     address: str, status: Mapping[str, Any] | str, listed: Sequence[Mapping[str, Any]]
 ) -> StoreMember:
-    if isinstance(status, str):
-        names = (str(each.get("name", "")) for each in listed if address in each.get("clientURLs", ()))
-        return StoreMember(address, next(names, ""), reason=status)
-    member_id, leader = status["header"].get("member_id"), status.get("leader", "0")
-    names = (str(each.get("name", "")) for each in listed if each.get("ID") == member_id)
+    member_id = status["header"].get("member_id") if isinstance(status, dict) and status else None
+    names = (
+        str(each.get("name", ""))
+        for each in listed
+        if each.get("ID") == member_id or address in each.get("clientURLs", ())
+    )
     name = next(names, "")
+    if isinstance(status, str):
+        return StoreMember(address, name, reason=status)
+    if not status:
+        return StoreMember(address, name, "unknown")
+    leader = status.get("leader", "0")
     if leader == "0":
         return StoreMember(address, name, reason="it knows no leader of etcd")
     role = "leader" if member_id == leader else "learner" if status.get("isLearner") else "follower"

@@ -120,6 +120,7 @@ async def test_a_user_works_over_tls_also_after_the_token_has_expired(secured: l
         assert await store.commit({"a": 1}, (StoreChange("a", b"2"),)) == 3
         assert [commit.revision for commit in await take(commits, 3)] == [1, 2, 3]
         assert (await store.load())[1] == [Item("a", b"2", 3), Item("sessions/1", b"one", 2)]
+        assert [member.role for member in await store.members()] == ["leader"]
         await commits.aclose()  # type: ignore[attr-defined]
 
 
