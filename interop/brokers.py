@@ -7,6 +7,7 @@ import struct
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -189,24 +190,42 @@ def free_ports(count: int) -> list[int]:
     Each is held by a socket that is bound and does not listen. So the kernel assigns it to no other process, neither to
     listen on nor to connect from; but servers, which all set SO_REUSEADDR, can listen there repeatedly.
     """
-    sockets = [socket.socket() for _ in range(count)]
+    sockets = [_bound(0) for _ in range(count)]
     _HELD.extend(sockets)
-    for each in sockets:
-        each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        each.bind(("127.0.0.1", 0))
     return [each.getsockname()[1] for each in sockets]
 
 
 def consecutive_ports(count: int) -> int:
-    """Return the first of `count` consecutive free loopback ports; it is reserved as long as this process lives."""
+    """Return the first of `count` consecutive loopback ports, which are all reserved as by `free_ports`."""
     while True:
-        [first] = free_ports(1)
-        try:
-            for port in range(first + 1, first + count):
-                socket.create_server(("127.0.0.1", port)).close()
-        except (OSError, OverflowError):
-            continue
-        return first
+        with ExitStack() as attempt:
+            first = attempt.enter_context(_bound(0))
+            port = first.getsockname()[1]
+            try:
+                others = [attempt.enter_context(_bound(port + at)) for at in range(1, count)]
+            except (OSError, OverflowError):
+                continue
+            attempt.pop_all()
+        _HELD.extend([first, *others])
+        return int(port)
+
+
+def _bound(port: int) -> socket.socket:
+    """Return a socket that is bound to a loopback port, 0 for any free one.
+
+    Raises:
+        OSError: the port is in use.
+        OverflowError: there is no such port.
+    """
+    bound = socket.socket()
+    try:
+        bound.bind(("127.0.0.1", port))
+    except BaseException:
+        bound.close()
+        raise
+    # Only now: with it, bind would also take a port that another process has reserved.
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return bound
 
 
 def shifted(address: str, number: int) -> str:

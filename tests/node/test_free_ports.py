@@ -4,7 +4,7 @@ import socket
 from contextlib import ExitStack
 
 import pytest
-from interop.brokers import free_ports
+from interop.brokers import consecutive_ports, free_ports
 
 COUNT = 150
 
@@ -33,3 +33,12 @@ def test_a_reserved_port_is_given_out_once_and_can_be_bound_repeatedly() -> None
             assert not set(ports) & {each.getsockname()[1] for each in [*clients, *strangers]}
     with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
         stranger.bind(("127.0.0.1", ports[1]))
+
+
+def test_consecutive_ports_are_all_reserved() -> None:
+    first = consecutive_ports(9)
+    for port in range(first, first + 9):
+        with listening(port):
+            pass
+        with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
+            stranger.bind(("127.0.0.1", port))
