@@ -67,8 +67,9 @@ format: $(VENV)/.installed-test  ## Format all files
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
+# Long tests first, so that the workers end at the same time.
 test: $(VENV)/.installed-test  ## All tests that need only packages from pip, including Spark in local mode
-	$(BIN)/pytest $(PARALLEL) tests/unit tests/node tests/sim $(ARGS)
+	$(BIN)/pytest $(PARALLEL) tests/sim tests/node tests/unit $(ARGS)
 	$(BIN)/pytest $(SPARK_PARALLEL) -m "not long" tests/spark $(ARGS)
 
 test-spark: $(VENV)/.installed-test  ## All tests on Spark: local mode, a cluster, Apache Kafka and its connector

@@ -2,11 +2,12 @@
 
 import asyncio
 import struct
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 from barnabas.api.dispatch import RequestRejectedError
+from barnabas.base import eager
 from barnabas.base.clock import ManualClock
 from barnabas.base.turns import Turns
 from barnabas.net.connection import ServerConnection
@@ -73,6 +74,7 @@ class Context:
     def __init__(self, request: str) -> None:
         self.close_after = request.startswith("close:")
         self.throttle_ms = THROTTLE_MS if request.startswith("throttle:") else 0
+        self.needs_task = not request.startswith("wait:")
         self.api = SimpleNamespace(audit=list if request.startswith("change:") else None)
 
 
@@ -93,9 +95,9 @@ class Dispatcher:
         self.started: list[str] = []
         self.cancelled: list[str] = []
 
-    def begin(
+    def start(
         self, frame: memoryview, info: object
-    ) -> tuple[Context, list[bytes] | Coroutine[Any, Any, Any]]:
+    ) -> tuple[Context, "list[bytes] | asyncio.Future[list[bytes] | None] | None"]:
         text = bytes(frame).decode()
         if text.startswith("bad:"):
             raise RequestRejectedError("bad request", text[4:].encode() or None)
@@ -103,7 +105,8 @@ class Dispatcher:
             self.started.append(text[5:])
             self.clock.advance(self.ms_per_request)
             return Context(text), [text[5:].encode(), b";"]
-        return Context(text), self.answer(Context(text), text)
+        context = Context(text)
+        return context, eager.start(self.answer(context, text), needs_task=context.needs_task)
 
     def count_connection(self, host: str) -> int:
         return self.delay_ms

@@ -179,6 +179,8 @@ class RequestContext:
     close_after = False
     #: the request has so many elements that even counting them takes long
     is_large = False
+    #: what is left to do waits for something else than futures; see `base.eager`
+    needs_task = True
     #: time that the client must wait after the response; 0: not throttled
     throttle_ms = 0
     #: the request counts for no quota, because it is another broker's (KIP-124)

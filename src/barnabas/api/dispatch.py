@@ -1,5 +1,6 @@
 """Dispatch: from the bytes of a request to the bytes of its response. No IO."""
 
+import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -9,6 +10,7 @@ from barnabas.api.context import BrokerContext, ConnectionInfo, EncodedResponse,
 from barnabas.api.limits import REQUEST_BYTES_MAX, REQUEST_ELEMENTS_MAX
 from barnabas.api.registry import ApiSpec, UseHandler
 from barnabas.api.throttling import charge
+from barnabas.base import eager
 from barnabas.base.buffers import Buffer
 from barnabas.base.stopwatch import Stopwatch
 from barnabas.telemetry.logs import get_logger
@@ -99,6 +101,18 @@ class Dispatcher:
         self.statistics = statistics
         self.interceptor: Interceptor | None = None
         self._fast_paths = {key: spec for key, spec in broker.apis.items() if spec.fast_path is not None}
+
+    def start(
+        self, frame: memoryview, connection: ConnectionInfo
+    ) -> tuple[RequestContext, "Parts | asyncio.Future[Parts]"]:
+        """Respond to a request within this turn, or return a future of the response if it has to wait.
+
+        :raises RequestRejectedError: If the request is unknown or malformed.
+        """
+        context, begun = self.begin(frame, connection)
+        if begun is None or isinstance(begun, list):
+            return context, begun
+        return context, eager.start(begun, needs_task=context.needs_task)
 
     def begin(
         self, frame: memoryview, connection: ConnectionInfo

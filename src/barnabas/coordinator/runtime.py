@@ -200,11 +200,11 @@ class CoordinatorRuntime(Generic[ShardT]):
         or for `timeout_s`; what takes longer is COORDINATOR_NOT_AVAILABLE.
         """
         responses: dict[int, ResponseT | KafkaError] = {}
-        waiting: dict[int, asyncio.Task[ResponseT | KafkaError]] = {}
+        waiting: dict[int, asyncio.Future[ResponseT | KafkaError]] = {}
         try:
             for index, runner in tuple(self._runners.items()):
                 response = eager.start(_response_or_error(runner.query(run_query)))
-                if isinstance(response, asyncio.Task):
+                if isinstance(response, asyncio.Future):
                     waiting[index] = response
                 else:
                     responses[index] = response
@@ -253,7 +253,7 @@ async def _response_or_error(query: Awaitable[ResponseT]) -> ResponseT | KafkaEr
         return error.without_traceback()
 
 
-def _response_by_now(task: "asyncio.Task[ResponseT | KafkaError]") -> ResponseT | KafkaError:
+def _response_by_now(task: "asyncio.Future[ResponseT | KafkaError]") -> ResponseT | KafkaError:
     if task.done():
         return task.result()
     return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The records are not stored yet.")

@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from barnabas.api.context import ConnectionInfo, RequestContext
 from barnabas.api.dispatch import Dispatcher, Parts, RequestRejectedError
-from barnabas.base import eager
 from barnabas.base.buffers import Buffer
 from barnabas.net.connection_state import ConnectionPhase, ConnectionState
 from barnabas.net.connections import Connections
@@ -63,7 +62,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._is_reading = True  #: as the transport knows it
         self._is_drain_scheduled = False  #: queued requests will be handled in a later turn
         self._responses = ResponseBuffer()
-        self._task: asyncio.Task[Any] | None = None  #: the request that waits, or the principal builder
+        self._task: asyncio.Future[Any] | None = None  #: the request that waits, or the principal builder
         self._changes_cluster = False  #: the request that waits goes on if the client leaves
         self._timer: asyncio.TimerHandle | None = None  #: ends THROTTLED or REFUSED
         self._has_responded = False
@@ -233,14 +232,13 @@ class ServerConnection(asyncio.BufferedProtocol):
         if login is not None and not self._check_login(login, frame):
             return
         try:
-            context, begun = self._dispatcher.begin(frame, self.info)
+            context, response = self._dispatcher.start(frame, self.info)
         except RequestRejectedError as error:
             if error.response is not None and (login is None or login.is_authenticated):
                 self._responses.add([error.response])
             self.close(str(error))
             return
-        response = begun if begun is None or isinstance(begun, list) else eager.start(begun)
-        if isinstance(response, asyncio.Task):
+        if isinstance(response, asyncio.Future):
             self._state.change(ConnectionPhase.RESPONSE_PENDING)
             self._task = response
             self._changes_cluster = context.api.audit is not None
@@ -248,7 +246,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         else:
             self._respond(context, response)
 
-    def _finish(self, context: RequestContext, task: "asyncio.Task[Parts]") -> None:
+    def _finish(self, context: RequestContext, task: "asyncio.Future[Parts]") -> None:
         """Respond to a request that has waited, and handle those behind it."""
         self._task = None
         self.active_ms = self._connections.now_ms()

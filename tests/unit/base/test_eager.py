@@ -1,6 +1,7 @@
 import asyncio
 import weakref
-from typing import cast
+from collections.abc import Coroutine
+from typing import Any, cast
 
 import pytest
 
@@ -98,4 +99,78 @@ async def test_an_error_is_freed_without_the_garbage_collector() -> None:
         await asyncio.wait([task])
         error = weakref.ref(cast("WrongError", task.exception()))
         del task
+        assert error() is None
+
+
+# Without a task
+
+
+def continued(coroutine: Coroutine[Any, Any, str]) -> "asyncio.Future[str]":
+    """Run a coroutine to its first wait, and the rest without a task."""
+    continuation = eager.start(coroutine, needs_task=False)
+    assert isinstance(continuation, asyncio.Future)
+    return continuation
+
+
+@on_loop
+async def test_a_coroutine_that_waits_only_for_futures_needs_no_task() -> None:
+    async def waits() -> str:
+        caught = ""
+        try:
+            await soon(ValueError("one"))
+        except ValueError as error:
+            caught = str(error)
+        return caught + await soon(", two")
+
+    continuation = continued(waits())
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert await continuation == "one, two"
+
+
+@on_loop
+async def test_what_a_coroutine_without_a_task_waits_for_is_cancelled_with_it() -> None:
+    waits_for: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def waits() -> str:
+        return await waits_for
+
+    continuation = continued(waits())
+    assert continuation.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await continuation
+    assert waits_for.cancelled()
+    assert continuation.cancelled()
+    assert not continuation.cancel()
+
+
+@on_loop
+async def test_a_coroutine_without_a_task_is_cancelled_in_its_next_wait_if_the_present_one_has_ended() -> (
+    None
+):
+    first, second = (asyncio.get_running_loop().create_future() for _ in range(2))
+
+    async def waits() -> str:
+        return await first + await second
+
+    continuation = continued(waits())
+    first.set_result("one")
+    assert continuation.cancel()
+    await asyncio.wait([continuation])
+    assert continuation.cancelled()
+    assert second.cancelled()
+
+
+@on_loop
+async def test_an_error_without_a_task_is_freed_without_the_garbage_collector() -> None:
+    class WrongError(Exception):
+        pass
+
+    async def fails() -> str:
+        return await soon(WrongError())
+
+    with paused_collector():
+        continuation = continued(fails())
+        await asyncio.wait([continuation])
+        error = weakref.ref(cast("WrongError", continuation.exception()))
+        del continuation
         assert error() is None

@@ -204,7 +204,10 @@ class _Production:
             if turns.must_yield():
                 self.keep_records()
                 return self._run_later(steps, None)
-        return self._respond_later() if self._waits else self._respond()
+        if not self._waits:
+            return self._respond()
+        self._context.needs_task = is_large(self._request.topics)
+        return self._respond_later()
 
     def run_transactional(self) -> OptionalResponse | Awaitable[OptionalResponse]:
         """As `run`, after the transaction coordinator has confirmed the write if it must be asked."""

@@ -71,6 +71,20 @@ async def test_acks_all_complete_when_the_last_in_sync_replica_has_the_records(t
         assert (answer.error_code, answer.base_offset) == (0, 0)
 
 
+@on_loop
+async def test_a_request_waits_for_replicas_without_a_task(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await replicate(node, "t", "u")
+        tasks = asyncio.all_tasks()
+        frame = memoryview(bytearray(frame_of(produce_request("t", "u"), 12)))
+        _, response = node.dispatcher.start(frame, node.connection)
+        assert isinstance(response, asyncio.Future)
+        assert asyncio.all_tasks() == tasks
+        for topic in ("t", "u"):
+            await shrink(node, topic, PartitionRegistration(1, 1, (1,)))
+        assert await response
+
+
 @in_virtual_time
 async def test_acks_of_one_do_not_wait_for_replicas(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
