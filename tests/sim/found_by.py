@@ -27,6 +27,8 @@ FOUND_BY = {
 FOUND_IN_THE_PRODUCT = {
     27: "a transaction was not aborted while the clock of its new coordinator was behind",
     34175: "a leader had lost the end of a segment, and followers kept the records that it had lost",
+    34782: "a compaction that was under way when its broker led gave the batches behind a gap their former epoch",
+    34884: "a leader's batches behind a gap kept their epoch where compaction had joined the segments",
     470333733: "a broker that had stopped loaded its coordinators again for a late commit",
     510655488: "a transaction index that recovery had written again was not flushed",
     706774234: "a snapshot of producers survived a power failure, and batches that it included did not",

@@ -19,10 +19,9 @@ def begin_epoch_at_gap(log: PartitionLog, leader_epoch: int) -> None:
     offset = log.gap_offset
     if offset is None or log.failure is not None:
         return
-    behind = [segment for segment in log.segments if segment.base_offset > offset]
     try:
-        for segment in reversed(behind):  # so that epochs never fall along the log
-            segment.set_leader_epoch(leader_epoch)
+        for segment in reversed(log.segments.since(offset)):  # so that epochs never fall along the log
+            segment.set_leader_epoch(leader_epoch, offset)
         log.epochs.assign(leader_epoch, offset)
     except OSError as error:
         log.take_offline(error)
@@ -30,3 +29,4 @@ def begin_epoch_at_gap(log: PartitionLog, leader_epoch: int) -> None:
         _log.error(
             "cannot read the batches behind a gap", partition=str(log.topic_partition), why=error.message
         )
+    log.truncations_count += 1  # a flush, a compaction or a copy that has begun may have the former epochs

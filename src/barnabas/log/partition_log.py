@@ -73,7 +73,7 @@ class PartitionLog:
         self.left_trash_at = 0
         #: Behind this offset records may be missing after a power failure; see `LoadedSegments.gap_offset`.
         self.gap_offset: int | None = None
-        #: Number of truncations so far; shows a reader of a copy of the log whether the copy is still valid.
+        #: Number of truncations and other changes of what was appended; shows whether a copy of the log is still valid.
         self.truncations_count = 0
         self.on_flushed: Callable[[], None] = lambda: None  #: called by `Flusher`
         self.local = local

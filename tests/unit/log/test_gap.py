@@ -43,6 +43,29 @@ def test_batches_behind_the_gap_get_the_epoch_of_the_leader(open_log: OpenLog) -
     assert log.epochs.end_offset_for(3, log.log_end_offset) == (3, 1), "followers truncate at the gap"
 
 
+def test_batches_behind_the_gap_may_be_in_one_segment_with_those_before_it_after_a_compaction(
+    open_log: OpenLog,
+) -> None:
+    log = open_log()
+    for _ in range(4):
+        log.append_as_leader(batch(b"x" * 100), 3)
+    log.gap_offset = 2
+    begin_epoch_at_gap(log, 7)
+    assert epochs_of(log) == [(0, 3), (1, 3), (2, 7), (3, 7)]
+    assert log.epochs.entries == ((3, 0), (7, 2))
+
+
+def test_a_flush_that_began_before_does_not_include_the_new_epochs(open_log: OpenLog) -> None:
+    log = filled(open_log(segment_bytes=SEGMENT_BYTES))
+    log.gap_offset = 2
+    flushed = log.sync()
+    begin_epoch_at_gap(log, 7)
+    log.gap_offset = None
+    log.mark_flushed(flushed)
+    assert log.recovery_point <= 2
+    assert log.flush() == log.log_end_offset
+
+
 def test_a_log_without_a_gap_is_not_changed(open_log: OpenLog) -> None:
     log = filled(open_log(segment_bytes=SEGMENT_BYTES))
     begin_epoch_at_gap(log, 7)

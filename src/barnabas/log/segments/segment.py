@@ -263,12 +263,13 @@ class Segment:
                 yield start, header_of_large[1]
                 position += header_of_large[1].size_bytes
 
-    def set_leader_epoch(self, leader_epoch: int) -> None:
-        """Change the leader epoch of all batches, the last one first; no checksum covers it.
+    def set_leader_epoch(self, leader_epoch: int, first_offset: int) -> None:
+        """Change the leader epoch of the batches from an offset on, the last one first; no checksum covers it.
 
         :raises KafkaError: CORRUPT_MESSAGE where the file does not contain a batch; nothing is changed then.
         """
-        for position in reversed([position for position, _ in self.headers()]):
+        found = [position for position, header in self.headers() if header.base_offset >= first_offset]
+        for position in reversed(found):
             disk.write_at(self._descriptor(), _EPOCH.pack(leader_epoch), position + _EPOCH_POSITION)
 
     def read(self, position: int, size_bytes: int) -> bytes:

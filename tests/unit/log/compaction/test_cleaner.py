@@ -16,6 +16,7 @@ from barnabas.log.compaction.cleaner import LogCleaner
 from barnabas.log.compaction.log_worker import LogWorker
 from barnabas.log.compaction.offset_map import ENTRY_BYTES, SLOT_BYTES
 from barnabas.log.copied_state import copy_state
+from barnabas.log.gap import begin_epoch_at_gap
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
@@ -250,6 +251,11 @@ async def test_a_full_disk_makes_the_log_uncleanable_and_a_disk_error_takes_it_o
 Change = Callable[[CleanerNode, PartitionLog], object]
 
 
+def lead_with_a_gap(node: CleanerNode, log: PartitionLog) -> None:
+    log.gap_offset = 1
+    begin_epoch_at_gap(log, 7)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -260,8 +266,9 @@ Change = Callable[[CleanerNode, PartitionLog], object]
         ),
         lambda node, log: log.increment_log_start_offset(2) and log.delete_old_segments(0),
         lambda node, log: node.worker.stopping.set(),
+        lead_with_a_gap,
     ],
-    ids=["deleted", "truncated", "moving", "first-segments-gone", "stopping"],
+    ids=["deleted", "truncated", "moving", "first-segments-gone", "stopping", "another-epoch-behind-a-gap"],
 )
 @on_loop
 async def test_cleaned_segments_are_discarded_if_the_log_has_changed(
