@@ -54,7 +54,11 @@ class _Thread:
     def give_up(self) -> None:
         """Let the thread end after its call; if that does not end, interrupt it."""
         self.end()
-        asyncio.get_running_loop().call_later(INTERRUPTED_AFTER_S, self._interrupt)
+        timer = threading.Timer(
+            INTERRUPTED_AFTER_S, self._interrupt
+        )  # which the end of the event loop does not stop
+        timer.daemon = True
+        timer.start()
 
     def _interrupt(self) -> None:
         """Stop the thread in the middle of a call: Python code immediately, a wait in C when it is over."""

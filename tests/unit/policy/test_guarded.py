@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.policy import worker
 from barnabas.policy.guarded import GuardedPolicy
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -107,7 +108,11 @@ def test_a_policy_that_fails_rejects_everything_and_its_reason_is_only_logged(
     assert "ValueError: cannot close" in caplog.text
 
 
-def test_a_policy_that_is_too_slow_rejects_the_change_and_works_for_others(tmp_path: Path) -> None:
+def test_a_policy_that_is_too_slow_rejects_the_change_and_works_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "INTERRUPTED_AFTER_S", 0.01)
+
     @on_loop
     async def scenario() -> None:
         with policy_module(tmp_path, BAD) as module:

@@ -71,6 +71,15 @@ async def test_an_endless_loop_in_python_is_interrupted_after_a_while(
     assert worker.statistics() == {"given_up_count": 0}
 
 
+def test_an_endless_loop_is_interrupted_although_the_event_loop_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "INTERRUPTED_AFTER_S", 0.05)
+    thread = asyncio.run(give_up(PolicyWorker("w"), spin))
+    thread.join(30)
+    assert not thread.is_alive()
+
+
 @on_loop
 async def test_the_number_of_threads_held_by_blocked_calls_is_limited(
     monkeypatch: pytest.MonkeyPatch,
