@@ -22,8 +22,8 @@ FOUND_BY = {
     "unanswered-commits-are-taken-for-failed": (1, 1),
 }
 
-#: Seeds that have found bugs of the product, and what was wrong. Later changes have moved the faults of these runs, so
-#: that each mended bug has a test of its own, too.
+#: Seeds that have found bugs of the product, and what was wrong. Later changes move the faults of these runs. So each
+#: mended bug has a test of its own, too.
 FOUND_IN_THE_PRODUCT = {
     27: "a transaction was not aborted while the clock of its new coordinator was behind",
     34175: "a leader had lost the end of a segment, and followers kept the records that it had lost",

@@ -179,7 +179,7 @@ class RequestContext:
     close_after = False
     #: the request has so many elements that even counting them takes long
     is_large = False
-    #: what is left to do waits for something else than futures; see `base.eager`
+    #: the handler may use timeouts, or wait for something else than futures (see `eager.start`)
     needs_task = True
     #: time that the client must wait after the response; 0: not throttled
     throttle_ms = 0

@@ -13,8 +13,8 @@ T = TypeVar("T")
 def start(awaitable: Awaitable[T], *, needs_task: bool = True) -> "T | asyncio.Future[T]":
     """Run `awaitable` until it waits or ends; return its result, or a task that runs the rest.
 
-    :param needs_task: If false, a future takes the place of the task. It costs less, and is for coroutines that wait
-        for futures only, and use nothing that asks for the current task, as timeouts do.
+    :param needs_task: If false, return a future instead of a task: it costs less. `awaitable` must then wait only for
+        futures, and use nothing that needs the current task, such as `asyncio.timeout`.
     :raises Exception: What `awaitable` raises before it waits.
     """
     steps = cast("Generator[Any, None, T]", awaitable.__await__())

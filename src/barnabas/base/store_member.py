@@ -8,9 +8,8 @@ class StoreMember(NamedTuple):
 
     address: str
     name: str = ""
-    role: str | None = (
-        None  #: "leader", "follower", "learner" or "unknown"; None if the member is unavailable
-    )
+    #: "leader", "follower", "learner" or "unknown"; None if the member is unavailable
+    role: str | None = None
     version: str = ""
     size_bytes: int | None = None
     reason: str = ""  #: why it is unavailable

@@ -55,7 +55,7 @@ def is_synced(log: PartitionLog) -> bool:
 
 def mark_synced(log: PartitionLog) -> None:
     """Mark the log as flushed, in place of `sync_closed`, when the whole file system has been flushed."""
-    log.mark_flushed(Flushed(log.truncations_count, log.log_end_offset))
+    log.mark_flushed(Flushed(log.rewrites_count, log.log_end_offset))
 
 
 def close_logs(logs: Sequence[PartitionLog], directory: Path) -> None:

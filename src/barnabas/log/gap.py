@@ -29,4 +29,4 @@ def begin_epoch_at_gap(log: PartitionLog, leader_epoch: int) -> None:
         _log.error(
             "cannot read the batches behind a gap", partition=str(log.topic_partition), why=error.message
         )
-    log.truncations_count += 1  # a flush, a compaction or a copy that has begun may have the former epochs
+    log.rewrites_count += 1  # a flush, a compaction or a copy that has begun may have the former epochs

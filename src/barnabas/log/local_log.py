@@ -30,7 +30,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 class Flushed(NamedTuple):
     """What a flush has written to the disk."""
 
-    truncations_count: int  #: of the log when the flush began
+    rewrites_count: int  #: of the log when the flush began
     end_offset: int
 
 

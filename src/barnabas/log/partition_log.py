@@ -73,8 +73,8 @@ class PartitionLog:
         self.left_trash_at = 0
         #: Behind this offset records may be missing after a power failure; see `LoadedSegments.gap_offset`.
         self.gap_offset: int | None = None
-        #: Number of truncations and other changes of what was appended; shows whether a copy of the log is still valid.
-        self.truncations_count = 0
+        #: How often something appended was removed or changed in place; shows whether a copy is still valid.
+        self.rewrites_count = 0
         self.on_flushed: Callable[[], None] = lambda: None  #: called by `Flusher`
         self.local = local
         self.producers = LogProducers(local, producers, clock)
@@ -379,14 +379,14 @@ class PartitionLog:
 
         :raises OSError: If the disk fails, or failed before.
         """
-        flushed = Flushed(self.truncations_count, self.log_end_offset)
+        flushed = Flushed(self.rewrites_count, self.log_end_offset)
         self.local.sync(flushed.end_offset, self.producers.snapshot_offset)
         self.epochs.flush()
         return flushed
 
     def mark_flushed(self, flushed: Flushed) -> None:
-        """Move the recovery point; not beyond a gap, nor if a truncation has removed some of what was flushed."""
-        if flushed.truncations_count == self.truncations_count:
+        """Move the recovery point; not beyond a gap, nor if some of what was flushed was removed or changed."""
+        if flushed.rewrites_count == self.rewrites_count:
             self.local.mark_flushed(self._before_gap(flushed.end_offset))
 
     def _before_gap(self, offset: int) -> int:  # no flush moves the recovery point beyond a gap
@@ -449,7 +449,7 @@ class PartitionLog:
                 return self.truncate_fully_and_start_at(offset)
             removed = self.local.truncate_to(offset)
             self.log_end_offset = offset
-            self.truncations_count += 1  # after the end, which a flush in a thread reads last
+            self.rewrites_count += 1  # after the end, which a flush in a thread reads last
             self.log_start_offset = min(self.log_start_offset, offset)
             self.cleaner_offset = min(self.cleaner_offset, offset)
             self.left_trash_at = min(self.left_trash_at, offset)
@@ -465,7 +465,7 @@ class PartitionLog:
         try:
             removed = self.local.start_at(offset, self.config)
             self.log_start_offset = self.log_end_offset = self.high_watermark = offset
-            self.truncations_count += 1
+            self.rewrites_count += 1
             self.cleaner_offset, self.left_trash_at = offset, 0
             self.epochs.clear()
             self.producers.restore(offset, offset)

@@ -64,7 +64,7 @@ def decide_continue_producer_ids(image: MetadataImage, logs: Collection[FoundLog
 
 
 def decide_add_lost_log_dirs(image: MetadataImage) -> Decision[None]:
-    """Add a log directory to the registration of each broker that it does not have.
+    """Add to the registration of each broker a log directory that the broker does not have.
 
     At its next start, each broker then takes its replicas without a log for lost. Since the backup, they may have been
     moved, or their topics deleted: without a log they must not lead.

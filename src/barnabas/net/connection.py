@@ -62,7 +62,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._is_reading = True  #: as the transport knows it
         self._is_drain_scheduled = False  #: queued requests will be handled in a later turn
         self._responses = ResponseBuffer()
-        self._task: asyncio.Future[Any] | None = None  #: the request that waits, or the principal builder
+        self._pending: asyncio.Future[Any] | None = None  #: the response, or the principal builder's answer
         self._changes_cluster = False  #: the request that waits goes on if the client leaves
         self._timer: asyncio.TimerHandle | None = None  #: ends THROTTLED or REFUSED
         self._has_responded = False
@@ -143,17 +143,17 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._change(ConnectionPhase.CLOSED)
         self._responses.clear()
         self._cancel_timer()
-        if self._task is not None and self._changes_cluster and not self._connections.are_closing:
+        if self._pending is not None and self._changes_cluster and not self._connections.are_closing:
             # A part of the change may be made already, and the audit records it at the end. Until then the connection
             # counts, so that its limits hold.
-            self._task.add_done_callback(lambda _: self._connections.remove(self))
+            self._pending.add_done_callback(lambda _: self._connections.remove(self))
             return
-        self._cancel_task()
+        self._cancel_pending()
         self._connections.remove(self)
 
-    def _cancel_task(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+    def _cancel_pending(self) -> None:
+        if self._pending is not None:
+            self._pending.cancel()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._frames.buffer()
@@ -240,27 +240,27 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         if isinstance(response, asyncio.Future):
             self._state.change(ConnectionPhase.RESPONSE_PENDING)
-            self._task = response
+            self._pending = response
             self._changes_cluster = context.api.audit is not None
-            response.add_done_callback(lambda task: self._finish(context, task))
+            response.add_done_callback(lambda response: self._finish(context, response))
         else:
             self._respond(context, response)
 
-    def _finish(self, context: RequestContext, task: "asyncio.Future[Parts]") -> None:
+    def _finish(self, context: RequestContext, response: "asyncio.Future[Parts]") -> None:
         """Respond to a request that has waited, and handle those behind it."""
-        self._task = None
+        self._pending = None
         self.active_ms = self._connections.now_ms()
         if self._state.phase is not ConnectionPhase.RESPONSE_PENDING:
             return
         self._state.change(ConnectionPhase.OPEN)
-        if task.cancelled():
+        if response.cancelled():
             self.close("a request was cancelled")
             return
-        if task.exception() is not None:
+        if response.exception() is not None:
             # The error response could not be encoded either. Close, so that the client does not wait; asyncio logs why.
             self.close("cannot respond to a request")
-            task.result()
-        self._respond(context, task.result())
+            response.result()
+        self._respond(context, response.result())
         self.send()
         self._drain_queue()
 
@@ -286,12 +286,12 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         self._state.put_back(frame)
         self._change(ConnectionPhase.RESPONSE_PENDING)
-        self._task = asyncio.get_running_loop().create_task(builder.build(client))
+        self._pending = asyncio.get_running_loop().create_task(builder.build(client))
         self._changes_cluster = False
-        self._task.add_done_callback(self._end_asking)
+        self._pending.add_done_callback(self._end_asking)
 
     def _end_asking(self, task: "asyncio.Task[str]") -> None:
-        self._task = None
+        self._pending = None
         if task.cancelled() or self._state.phase is not ConnectionPhase.RESPONSE_PENDING:
             return
         self._state.change(ConnectionPhase.OPEN)
@@ -460,7 +460,7 @@ class ServerConnection(asyncio.BufferedProtocol):
                 with suppress(OSError):  # the client has gone already
                     socket.setsockopt(SOL_SOCKET, SO_LINGER, RESET_ON_CLOSE)
         elif self._state.phase is ConnectionPhase.CLOSED and self._connections.are_closing:
-            self._cancel_task()
+            self._cancel_pending()
         self._cancel_timer()
         self._transport.abort()
 

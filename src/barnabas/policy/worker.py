@@ -54,9 +54,8 @@ class _Thread:
     def give_up(self) -> None:
         """Let the thread end after its call; if that does not end, interrupt it."""
         self.end()
-        timer = threading.Timer(
-            INTERRUPTED_AFTER_S, self._interrupt
-        )  # which the end of the event loop does not stop
+        # Not a timer of the event loop, which may end sooner: that of an embedded broker does.
+        timer = threading.Timer(INTERRUPTED_AFTER_S, self._interrupt)
         timer.daemon = True
         timer.start()
 

@@ -86,22 +86,6 @@ async def test_a_coroutine_may_catch_any_number_of_errors() -> None:
     assert all(error.__context__ is None for error in caught)
 
 
-@on_loop
-async def test_an_error_is_freed_without_the_garbage_collector() -> None:
-    class WrongError(Exception):
-        pass
-
-    async def fails() -> str:
-        return await soon(WrongError())
-
-    with paused_collector():
-        task = cast("asyncio.Task[str]", eager.start(fails()))
-        await asyncio.wait([task])
-        error = weakref.ref(cast("WrongError", task.exception()))
-        del task
-        assert error() is None
-
-
 # Without a task
 
 
@@ -160,17 +144,21 @@ async def test_a_coroutine_without_a_task_is_cancelled_in_its_next_wait_if_the_p
     assert second.cancelled()
 
 
-@on_loop
-async def test_an_error_without_a_task_is_freed_without_the_garbage_collector() -> None:
+@pytest.mark.parametrize("needs_task", [True, False])
+def test_an_error_is_freed_without_the_garbage_collector(needs_task: bool) -> None:
     class WrongError(Exception):
         pass
 
     async def fails() -> str:
         return await soon(WrongError())
 
-    with paused_collector():
-        continuation = continued(fails())
-        await asyncio.wait([continuation])
-        error = weakref.ref(cast("WrongError", continuation.exception()))
-        del continuation
+    @on_loop
+    async def scenario() -> None:
+        rest = cast("asyncio.Future[str]", eager.start(fails(), needs_task=needs_task))
+        await asyncio.wait([rest])
+        error = weakref.ref(cast("WrongError", rest.exception()))
+        del rest
         assert error() is None
+
+    with paused_collector():
+        scenario()

@@ -216,7 +216,7 @@ class LogCleaner:
         :raises KafkaError: CORRUPT_MESSAGE for damage, KAFKA_STORAGE_ERROR.
         """
         began_ms = self._clock.monotonic_ms()
-        work = LogWork(log, log.truncations_count)
+        work = LogWork(log, log.rewrites_count)
         plan, settings = plan_pass(log, cleanable, self._clock.wall_ms()), self.settings
         share_bytes = settings.dedupe_buffer_bytes // max(settings.threads_count, 1)
         offset_map = await self._worker.in_thread(  # a large table takes a while

@@ -29,7 +29,7 @@ class LogWork(NamedTuple):
     """A log, and its state when the work on it began."""
 
     log: PartitionLog
-    truncations_count: int
+    rewrites_count: int
 
 
 class LogWorker:
@@ -74,14 +74,14 @@ class LogWorker:
                 await asyncio.wait_for(self.stopping.wait(), wait_ms / 1000)
 
     def should_continue(self, work: LogWork) -> bool:
-        """Whether the log is still in use, not truncated since, and not being moved to another directory."""
+        """Whether the log is still in use, not truncated or changed since, and not being moved to another directory."""
         log, name = work.log, work.log.topic_partition
         return (
             not self.stopping.is_set()
             and log.failure is None
             and self._log_manager.get(name) is log
             and self._log_manager.future_directory_of(name) is None
-            and log.truncations_count == work.truncations_count
+            and log.rewrites_count == work.rewrites_count
         )
 
     def swap(self, work: LogWork, old: Sequence[Segment], cleaned: Segment) -> list[Path]:
